@@ -27,6 +27,7 @@ from litestar import Litestar, WebSocket, websocket
 
 from bench.workload import facts
 from factwire.edge.events import build_envelope
+from factwire.edge.events.event_types import types_of_view
 from factwire.facts import Fact
 from factwire.journal import Cursor, FactBatch, Journal, open_journal
 from factwire.journal.chunks import decode_line
@@ -40,7 +41,12 @@ TICK = 16
 FULL = 128 * 1024
 """Bytes unsent on some socket at which the publisher waits, so that readers set the pace."""
 
-_NAMES: Any = {"server_name": "Edge", "log_name": "bench", "scope": Scope(edge_id="bench")}
+_NAMES: Any = {
+    "server_name": "Edge",
+    "log_name": "bench",
+    "scope": Scope(edge_id="bench"),
+    "types_of": types_of_view,
+}
 _envelope = partial(build_envelope, edge_id="bench")
 
 Answer = Callable[[list[str]], Awaitable[dict[str, Any]]]

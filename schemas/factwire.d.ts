@@ -540,7 +540,7 @@ export interface StandingGrant extends Payload {
 export interface ActionDecisionPayload extends Payload {
   decision?: string | null;
   reason?: string | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | string | null;
   applied?: boolean | null;
   requestedAt?: string | null;
   decidedAt?: string | null;
@@ -774,7 +774,7 @@ export interface PolicyTermsPayload extends Payload {
   path?: string | null;
   command?: string | null;
   rules?: string[] | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | string | null;
   standing?: StandingGrant | null;
 }
 
@@ -819,6 +819,7 @@ export interface QueuePayload extends Payload {
   queuedTurns?: JsonObject[] | null;
   queuedTurnCount?: number | null;
   reason?: string | null;
+  by?: Person | string | null;
 }
 
 /** routing.*: which model was chosen among which. */
@@ -952,6 +953,7 @@ export interface ThreadForkPayload extends Payload {
   fromItemId?: string | null;
   projectId?: string | null;
   title?: string | null;
+  by?: Person | string | null;
 }
 
 /** thread.created, thread.updated, thread.deleted: a thread; `status` is active or archived. */
@@ -964,6 +966,7 @@ export interface ThreadPayload extends Payload {
   agentId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | string | null;
 }
 
 /** tool.*: `args` is the whole input, `delta` a piece of input or output text. */
@@ -994,6 +997,7 @@ export interface TurnEndPayload extends Payload {
   message?: string | null;
   reason?: string | null;
   durationMs?: number | null;
+  by?: Person | string | null;
 }
 
 /** turn.submitted, turn.started: what was asked. */
@@ -1001,6 +1005,7 @@ export interface TurnStartPayload extends Payload {
   prompt?: string | null;
   input?: JsonObject[] | null;
   agentId?: string | null;
+  by?: Person | string | null;
 }
 
 /** The payload of each known class; classes without a type of their own carry any object. */
@@ -1490,6 +1495,14 @@ export interface Ref {
   bytes: number;
   mediaType?: string;
   preview?: string | null;
+}
+
+/** Somebody who did something: `via` is what they used, such as the workbench or a token. */
+export interface Person {
+  name: string;
+  via?: string | null;
+  userId?: string | null;
+  deviceId?: string | null;
 }
 
 /** One finding: a stable code, a path such as `$.events[2].toolCallId`, a sentence. */

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from factwire.facts import decode_fact
+from factwire.runtime.control import user_name
 from tests.cli.cli_commands import CommandOutput, Factwire
 from tests.cli.cli_homes import THREAD, Background, Home, action_in, thread_in
 from tests.cli.terminals import Terminal
@@ -124,7 +125,8 @@ def test_approvals_are_decided_from_another_terminal(ask: Factwire, edge: Home):
         action = action_in(run.until("factwire approve"))
         assert action in ask("threads", "--status", "waiting").out
         answer = ask("approve", action, "--reason", "fine")
-        assert (answer.code, answer.out) == (0, f"approved by edge: {action}\n")
+        who = f"{user_name()} via client"
+        assert (answer.code, answer.out) == (0, f"approved by {who}: {action}\n")
         assert "It was approved." in run.until("completed")
         assert run.end() == 0
     again = ask("approve", action, "--json")
@@ -306,3 +308,45 @@ def test_a_journal_that_is_named_comes_before_the_environment(ask: Factwire, edg
     done = ask("run", "echo", "here", "--journal", os.fspath(edge.folder / "own.db"))
     assert done.code == 0, done.err
     assert thread_in(done.out) not in [row["threadId"] for row in list_threads(ask)]
+
+
+@pytest.mark.requirement("edge.access.tokens")
+def test_tokens_are_created_listed_and_revoked_from_the_command_line(
+    ask: Factwire, monkeypatch: pytest.MonkeyPatch
+):
+    made = ask("edge", "token", "create", "ci bot", "--scope", "read", "--scope", "run")
+    secret = made.out.strip()
+    assert (made.code, secret[:4]) == (0, "fwt_")
+    listed: list[dict[str, Any]] = msgspec.json.decode(ask("edge", "token", "list", "--json").out)
+    [row] = listed
+    assert (row["name"], row["scopes"]) == ("ci bot", ["read", "run"])
+    shown = ask("edge", "token", "list")
+    assert "ci bot" in shown.out
+    assert secret not in shown.out
+    with monkeypatch.context() as limited:
+        limited.setenv("FACTWIRE_TOKEN", secret)
+        assert ask("threads").code == 0
+        refused = ask("edge", "token", "list")
+        assert (refused.code, refused.err.split(":")[1].strip()) == (2, "insufficient_scope")
+        assert ask("edge", "token", "revoke", row["tokenId"]).code == 2
+    assert ask("edge", "token", "revoke", row["tokenId"]).code == 0
+    with monkeypatch.context() as limited:
+        limited.setenv("FACTWIRE_TOKEN", secret)
+        assert ask("threads").code == 2
+    assert "unknown_token" in ask("edge", "token", "revoke", row["tokenId"]).err
+    assert ask("edge", "token", "create", "x", "--scope", "everything").code != 0
+
+
+@pytest.mark.requirement("edge.access.who")
+def test_what_is_done_in_a_terminal_names_the_configured_person(
+    factwire: Factwire, home: Home, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("FACTWIRE_USER", "Ada Lovelace")
+    assert factwire("run", "echo", "hi").code == 0
+    out = factwire("journal", "cat", str(home.state / "journal.db")).out
+    submitted = [
+        fact.payload["by"]
+        for line in out.splitlines()
+        if (fact := decode_fact(line.encode())).event_class == "turn.submitted"
+    ]
+    assert submitted == [{"name": "Ada Lovelace", "via": "terminal"}]

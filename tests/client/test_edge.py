@@ -134,18 +134,17 @@ async def test_messages_wait_are_promoted_steered_and_removed(tmp_path: Path):
         await until(asking, run, "waiting")
         one = await asking.send_message(thread, "one")
         two = await asking.send_message(thread, "two")
-        assert [each.prompt for each in await asking.queue(thread)] == ["one", "two"]
+        assert [each.prompt for each in (await asking.queue(thread)).items] == ["one", "two"]
         promoted = await asking.promote(thread, two.run_id)
-        assert [each.run_id for each in promoted] == [two.run_id, one.run_id]
+        assert [each.run_id for each in promoted.items] == [two.run_id, one.run_id]
         with pytest.raises(EdgeProblem) as refused:
             await asking.send_message(thread, "three", mode="refuse")
         assert (refused.value.status, refused.value.code) == (409, "active_run_exists")
-        assert [each.run_id for each in await asking.remove_queued(thread, two.run_id)] == [
-            one.run_id
-        ]
+        left = await asking.remove_queued(thread, two.run_id)
+        assert [each.run_id for each in left.items] == [one.run_id]
         steered = await asking.steer(thread, "be quick")
         assert (steered.thread_id, steered.turn_id) == (thread, run.turn_id)
-        assert await asking.steer_queued(thread, one.run_id) == []
+        assert (await asking.steer_queued(thread, one.run_id)).items == []
         await asking.cancel_run(run.run_id)
 
 

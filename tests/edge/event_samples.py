@@ -417,7 +417,7 @@ SAMPLES = [
         fact("action.resolved", {"decision": "approved", "decidedBy": "ann"}, **_ACTION),
         "run.agent.permission_decided",
         {"requestId": "act_1", "decision": "allow", "applied": False, "callId": "call_1"}
-        | {"decidedBy": "ann", "decidedAt": TIME},
+        | {"decidedBy": {"name": "ann"}, "decidedAt": TIME},
         RUNTIME,
     ),
     Sample(

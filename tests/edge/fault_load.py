@@ -170,8 +170,8 @@ class Ledger:
             query = {"cursor": self._cursor} if self._cursor else {}
             page = await self._client.get("/v1/facts", limit=1000, **query)
             self.facts += [(item["seq"], item["fact"]) for item in page["items"]]
-            self._cursor = page["cursor"]
-            if not page["more"]:
+            self._cursor = page["asOf"]
+            if "next" not in page:
                 return
 
     def check(self, acknowledged: dict[str, list[int]]) -> None:

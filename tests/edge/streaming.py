@@ -16,6 +16,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from factwire.edge.events import build_envelope
+from factwire.edge.events.event_types import types_of_view
 from factwire.journal import Journal
 from factwire.serving.envelopes import Scope
 from factwire.serving.streams import FactwireHttpProtocol, JournalFeed, Streams, socket_settings
@@ -80,6 +81,7 @@ async def serve_streams(
             server_name="Edge",
             log_name="factwire.edge.streams",
             scope=Scope(edge_id=EDGE),
+            types_of=types_of_view,
             envelope_of=envelope_of,
             **words,
         )

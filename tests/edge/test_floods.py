@@ -12,7 +12,7 @@ from websockets.exceptions import InvalidStatus
 from factwire.edge import limits as edge_limits
 from factwire.facts.limits import NESTING_DEPTH
 from factwire.serving import limits
-from factwire.serving.access_control import AccessLimiter, Tickets
+from factwire.serving.access_control import AccessLimiter, Caller, Tickets
 from factwire.serving.asgi import Problem
 from factwire.serving.idempotency import IdempotencyMiddleware
 from factwire.serving.streams import FactwireHttpProtocol
@@ -121,12 +121,12 @@ def test_only_so_many_tickets_are_out():
     now = 0.0
     tickets = Tickets(lambda: now)
     for _ in range(limits.OPEN_TICKETS):
-        tickets.issue()
+        tickets.issue(Caller())
     with pytest.raises(Problem) as refused:
-        tickets.issue()
+        tickets.issue(Caller())
     assert (refused.value.status, refused.value.code) == (429, "too_many_tickets")
     now = limits.TICKET_SECONDS
-    tickets.issue()
+    tickets.issue(Caller())
 
 
 @pytest.mark.asyncio

@@ -14,6 +14,7 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from schemathesis import GenerationMode
 from schemathesis import checks as common_checks
 from schemathesis.specs.openapi import checks as openapi_checks
@@ -316,3 +317,25 @@ async def test_a_running_edge_tells_the_same_document_each_time(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         for _ in range(2):
             assert await edge.get("/openapi.json") == build_openapi()
+
+
+@pytest.mark.requirement("edge.rest.openapi.examples")
+def test_every_operation_has_examples_that_its_schemas_allow_and_names_its_headers():
+    document = build_openapi()
+    problem = document["components"]["responses"]["Problem"]
+    assert problem["headers"].keys() == {"X-Trace-Id", "Retry-After"}
+    own = {"get": {"X-As-Of"}, "post": {"Idempotency-Replayed"}}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            [success] = [
+                answer for status, answer in operation["responses"].items() if status[0] == "2"
+            ]
+            assert success["headers"].keys() == {"X-Trace-Id", *own.get(method, ())}, path
+            keys = [each for each in operation["parameters"] if each["name"] == "Idempotency-Key"]
+            assert len(keys) == (method == "post"), path
+            for body in (operation.get("requestBody", {}), success):
+                content = body.get("content", {}).get("application/json")
+                if content is not None:
+                    schema = {**content["schema"], "components": document["components"]}
+                    validator: Any = Draft202012Validator(schema)
+                    validator.validate(content["example"])

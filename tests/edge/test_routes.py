@@ -107,9 +107,12 @@ async def test_a_second_run_on_a_thread_waits_or_is_refused(tmp_path: Path):
         waiting = [await edge.start("help", threadId=thread) for _ in range(2)]
         assert [row["status"] for row in waiting] == ["queued", "queued"]
         queue = await edge.post(f"/v1/threads/{thread}/queue/{waiting[1]['runId']}:promote")
-        assert [row["runId"] for row in queue] == [waiting[1]["runId"], waiting[0]["runId"]]
+        assert [row["runId"] for row in queue["items"]] == [
+            waiting[1]["runId"],
+            waiting[0]["runId"],
+        ]
         left = await edge.http.delete(f"/v1/threads/{thread}/queue/{waiting[0]['runId']}")
-        assert [row["runId"] for row in left.json()] == [waiting[1]["runId"]]
+        assert [row["runId"] for row in left.json()["items"]] == [waiting[1]["runId"]]
         await edge.allow_all(first["runId"])
         assert (await edge.run_until(waiting[1]["runId"]))["status"] == "finished"
 

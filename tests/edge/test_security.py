@@ -18,6 +18,7 @@ from factwire.edge.edge_app import build_openapi
 from factwire.edge.startup import TOKEN_FILE, EdgeSettings, ensure_secure
 from factwire.facts import EDGE_CLASSES
 from factwire.serving.access_control import (
+    Caller,
     HostPolicy,
     InsecureStart,
     Tickets,
@@ -178,10 +179,10 @@ async def test_a_ticket_opens_one_stream_and_fifty_at_once_open_one(tmp_path: Pa
 def test_a_ticket_runs_out_and_only_so_many_are_out():
     now = 0.0
     tickets = Tickets(lambda: now)
-    old = tickets.issue()
+    old = tickets.issue(Caller())
     now = 31.0
     assert not tickets.redeem(old)
-    fresh = tickets.issue()
+    fresh = tickets.issue(Caller())
     assert tickets.redeem(fresh)
     assert not tickets.redeem(fresh)
 
@@ -278,7 +279,7 @@ async def test_what_a_client_says_of_itself_and_of_numbers_is_not_believed(tmp_p
         answer = await edge.decide(approval, "allow", decidedBy="the owner")
         assert answer.status_code == 400
         decided = (await edge.decide(approval, "allow")).json()
-        assert decided["decidedBy"] == "edge"
+        assert decided["decidedBy"] == {"name": edge.machine.user, "via": "api"}
 
 
 @pytest.mark.asyncio

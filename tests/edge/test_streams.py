@@ -293,7 +293,7 @@ async def test_pages_have_the_bytes_of_the_stream(
     while True:
         taken = await read_message_page(journal, teller, after, 4)
         body = json.loads(taken.to_json())
-        assert body["cursor"] == str(taken.cursor)
+        assert body["asOf"] == str(taken.cursor)
         assert len(body["items"]) == len(taken.texts) <= 4
         after = taken.cursor
         found += taken.texts

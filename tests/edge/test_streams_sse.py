@@ -127,7 +127,7 @@ async def test_checkpoints_errors_and_the_end_are_events_too():
             assert await stream.next() is None
     async with memory_streams() as (_, served), events(served, cursor="nobody") as stream:
         (event,) = await stream.take(1)
-        assert event["event"] == "error"
+        assert event["event"] == "stream.error"
         assert "id" not in event
         assert json.loads(event["data"])["payload"]["code"] == "cursor_invalid"
         assert await stream.next() is None

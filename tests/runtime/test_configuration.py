@@ -80,6 +80,7 @@ SAMPLES: dict[str, Sample] = {
     ),
     "worktree": Sample(("true", "false"), ("yes", "0"), (True, False, True, False)),
     "agent": Sample(('"a"', '"b"'), ("c", "d"), ("a", "b", "c", "d")),
+    "user": Sample(('"Ada"', '"Bo"'), ("C d", "E"), ("Ada", "Bo", "C d", "E")),
     "policy.mode": Sample(
         ('"plan"', '"acceptEdits"'),
         ("dontAsk", "plan"),

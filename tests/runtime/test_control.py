@@ -111,7 +111,7 @@ async def test_an_open_action_is_decided_once_by_another_process_of_the_user(tmp
     assert (first.thread_id, first.decision, again) == ("thread", "approved", first)
     assert isinstance(other, ControlRefusal)
     assert other.code == "action_already_decided"
-    assert (decided.reason, decided.decided_by) == ("go", first.decided_by)
+    assert (decided.reason, str(decided.decided_by)) == ("go", first.decided_by)
 
 
 @pytest.mark.requirement("runtime.control.requests")

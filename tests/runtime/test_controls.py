@@ -15,7 +15,7 @@ from factwire.cli.command_context import CommandContext
 from factwire.cli.command_controls import LocalControls, OfflineControls
 from factwire.cli.over_edge import EdgeControls
 from factwire.client import AsyncClient
-from factwire.facts import Fact
+from factwire.facts import Fact, Person
 from factwire.facts.resources import Run
 from factwire.journal import open_journal
 from factwire.journal.blobs import MemoryBlobs
@@ -113,7 +113,7 @@ async def controlled(way: str, folder: Path) -> AsyncGenerator[Machine]:
         AsyncClient(edge.url, token=TOKEN) as client,
     ):
         ways: dict[str, Controls] = {
-            "runtime": RuntimeControls(edge.machine.runtime, by="tester"),
+            "runtime": RuntimeControls(edge.machine.runtime, by=Person(name="tester")),
             "socket": SocketControls(configuration.data),
             "edge": EdgeControls(client),
         }

@@ -24,7 +24,7 @@ class Asker:
 
     def __init__(self, command: tuple[str, ...] = MAKE) -> None:
         self.command = command
-        self.heard: list[tuple[bool, str | None]] = []
+        self.heard: list[tuple[bool, Person | str | None]] = []
 
     async def __call__(self, turn: StartTurn) -> AsyncIterator[Fact]:
         root = str(turn.host.workspace.resolve())

@@ -19,6 +19,7 @@ from factwire.serving.access_control import (
     AccessToken,
     HostPolicy,
     Tickets,
+    TokenStore,
     load_token,
 )
 from factwire.serving.asgi import Application, Receive, Scope, Send
@@ -108,7 +109,7 @@ def observer() -> Observer:
 
 
 @pytest_asyncio.fixture
-async def http(observer: Observer) -> AsyncGenerator[httpx.AsyncClient]:
+async def http(observer: Observer, tmp_path: Path) -> AsyncGenerator[httpx.AsyncClient]:
     app = build_app()
     rest = IdempotencyMiddleware(cast("Application", app))
     verbs = compile_verbs(("close",))
@@ -121,6 +122,7 @@ async def http(observer: Observer) -> AsyncGenerator[httpx.AsyncClient]:
         host_policy=HostPolicy.build("127.0.0.1", (), ()),
         tickets=Tickets(),
         limiter=AccessLimiter(),
+        tokens=TokenStore(tmp_path / "tokens"),
     )
     guard = Guard(route, access, server_name="Hub")
     templates = RouteTemplates(route.path_format for route in app.routes)

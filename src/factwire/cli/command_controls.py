@@ -15,6 +15,7 @@ from factwire.cli.local_runtime import open_without_agents
 from factwire.cli.targets import edge_client
 from factwire.cli.terminal import CliError, terminal_safe
 from factwire.journal import JournalBusy
+from factwire.runtime import Runtime
 from factwire.runtime.control import (
     CancelReply,
     CancelRequest,
@@ -32,7 +33,7 @@ from factwire.runtime.control import (
     StatusReply,
     SteerReply,
     SteerRequest,
-    current_user,
+    terminal_person,
 )
 from factwire.runtime.recovery import find_abandoned_turn
 
@@ -73,9 +74,12 @@ class OfflineControls:
         self._context = context
         self._abandoned: set[str] = set()
 
+    def _controls_of(self, runtime: Runtime) -> RuntimeControls:
+        return RuntimeControls(runtime, by=terminal_person(self._context.configuration.user))
+
     async def decide(self, request: DecideRequest) -> DecideReply | ControlRefusal:
         async with open_without_agents(self._context) as runtime:
-            reply = await RuntimeControls(runtime, by=current_user()).decide(request)
+            reply = await self._controls_of(runtime).decide(request)
             if isinstance(reply, DecideReply):
                 thread = await runtime.thread(reply.thread_id)
                 if find_abandoned_turn(thread) is not None:
@@ -84,7 +88,7 @@ class OfflineControls:
 
     async def cancel(self, request: CancelRequest) -> CancelReply | ControlRefusal:
         async with open_without_agents(self._context) as runtime:
-            return await RuntimeControls(runtime, by=current_user()).cancel(request)
+            return await self._controls_of(runtime).cancel(request)
 
     async def steer(self, request: SteerRequest) -> SteerReply | ControlRefusal:
         """Nobody is there who could hear it."""
@@ -96,7 +100,7 @@ class OfflineControls:
 
     async def queue(self, request: QueueRequest) -> QueueReply | ControlRefusal:
         async with open_without_agents(self._context) as runtime:
-            return await RuntimeControls(runtime, by=current_user()).queue(request)
+            return await self._controls_of(runtime).queue(request)
 
     async def status(self) -> tuple[StatusReply, ...]:
         return ()

@@ -40,7 +40,7 @@ from factwire.cli.terminal import (
     terminal_safe,
     to_text,
 )
-from factwire.facts import Fact, id_of
+from factwire.facts import Fact, id_of, to_person
 from factwire.facts.json_values import object_at
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def _decision_line(summaries: CallSummaries, note: Any) -> Text:
     """What was decided, by whom and about what: `action.resolved  approved  by ann  make test`."""
     field = note.payload.get
     decision = next((field(name) for name in _DECISION_FIELDS if field(name)), None)
-    by = field("decidedBy")
+    by = to_person(field("decidedBy"))
     about = summaries.about(note.tool_call_id) or note.action_id or note.tool_call_id
     return build_line(note.status, note.event_class, decision, by and f"by {by}", about)
 

@@ -13,7 +13,7 @@ from typing import NoReturn, Protocol
 from factwire.cli.command_context import CommandContext
 from factwire.cli.targets import open_for_writing
 from factwire.cli.terminal import CliError, print_note, terminal_safe
-from factwire.facts import Fact
+from factwire.facts import Fact, Person
 from factwire.journal import Journal, JournalBusy
 from factwire.projection import Changes, ProjectionState
 from factwire.runtime import (
@@ -34,7 +34,7 @@ from factwire.runtime.control import (
     ControlServer,
     ControlUnavailable,
     RuntimeControls,
-    current_user,
+    terminal_person,
 )
 
 _PRIVATE = 0o700
@@ -54,7 +54,10 @@ async def open_runtime(context: CommandContext, *, create: bool = True) -> Async
             stack.callback(runtime.identity.release)
             stack.push_async_exit(runtime)
             try:
-                await stack.enter_async_context(ControlServer(runtime, context.configuration.data))
+                by = terminal_person(context.configuration.user)
+                await stack.enter_async_context(
+                    ControlServer(runtime, context.configuration.data, by=by)
+                )
             except ControlUnavailable as error:
                 print_note(
                     f"{error.code}: {error}; approvals can only be answered in this terminal"
@@ -173,9 +176,9 @@ class WatchedThread(Protocol):
 class LocalThread:
     """A thread of a runtime in this process."""
 
-    def __init__(self, runtime: Runtime, thread: LiveThread) -> None:
+    def __init__(self, runtime: Runtime, thread: LiveThread, by: Person) -> None:
         self._thread = thread
-        self.controls: Controls = RuntimeControls(runtime, by=current_user())
+        self.controls: Controls = RuntimeControls(runtime, by=by)
 
     @property
     def thread_id(self) -> str:

@@ -137,7 +137,7 @@ class EdgeControls:
             action_id=decided.approval_id,
             thread_id=decided.thread_id or "",
             decision=decided.decision or decided.status,
-            decided_by=decided.decided_by,
+            decided_by=None if decided.decided_by is None else str(decided.decided_by),
         )
 
     @_reply_problems
@@ -184,7 +184,7 @@ class EdgeControls:
             await client.continue_queue(thread_id, to_run_id(request.release))
         elif request.release_all:
             await client.continue_queue(thread_id)
-        turns = tuple(map(_to_waiting, await client.queue(thread_id)))
+        turns = tuple(map(_to_waiting, (await client.queue(thread_id)).items))
         return QueueReply(thread_id=thread_id, turns=turns)
 
     async def status(self) -> tuple[StatusReply, ...]:

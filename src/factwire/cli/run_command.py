@@ -17,6 +17,7 @@ from factwire.cli.terminal import CliError, terminal_safe
 from factwire.cli.turn_display import Transcript
 from factwire.cli.turn_session import WatchRequest, watch_turn
 from factwire.runtime import LiveThread, Runtime, new_id
+from factwire.runtime.control import terminal_person
 from factwire.runtime.recovery import recover
 
 
@@ -162,11 +163,12 @@ async def run_turn(context: CommandContext, request: TurnRequest, *, as_json: bo
 
         async def begin() -> None:
             await recover(runtime, (thread_id,))
-            await runtime.submit(thread_id, request.agent, request.prompt, turn_id=turn_id)
+            by = terminal_person(context.configuration.user)
+            await runtime.submit(thread_id, request.agent, request.prompt, turn_id=turn_id, by=by)
 
         transcript = Transcript(thread.projection.state, turn_id)
         watched = WatchRequest(
-            work=LocalThread(runtime, thread),
+            work=LocalThread(runtime, thread, terminal_person(context.configuration.user)),
             turn_id=turn_id,
             begin=begin,
             always=AlwaysRules(runtime.resources.policy, runtime.workspace),
@@ -201,7 +203,7 @@ async def resume_thread(context: CommandContext, wanted: ResumeRequest, *, as_js
 
         transcript = Transcript(thread.projection.state, turn_id)
         watched = WatchRequest(
-            work=LocalThread(runtime, thread),
+            work=LocalThread(runtime, thread, terminal_person(context.configuration.user)),
             turn_id=turn_id if wanted.prompt is not None else None,
             begin=begin,
             always=AlwaysRules(runtime.resources.policy, runtime.workspace),
@@ -234,12 +236,13 @@ async def _begin_turn(
 ) -> None:
     if turn_id is None:
         return
+    by = terminal_person(context.configuration.user)
     if wanted.prompt is None:
         if thread.outcome(turn_id) is not None:
-            await runtime.retry(wanted.thread, turn_id)
+            await runtime.retry(wanted.thread, turn_id, by=by)
         return
     agent = _choose_agent(thread, wanted, context)
-    await runtime.submit(wanted.thread, agent, wanted.prompt, turn_id=turn_id)
+    await runtime.submit(wanted.thread, agent, wanted.prompt, turn_id=turn_id, by=by)
 
 
 def _choose_agent(thread: LiveThread, wanted: ResumeRequest, context: CommandContext) -> str:

@@ -31,6 +31,7 @@ from factwire.client.resources import (
     Artifact,
     ArtifactDetails,
     Conversation,
+    CreatedToken,
     Event,
     EvidenceCheck,
     EvidencePack,
@@ -47,6 +48,7 @@ from factwire.client.resources import (
     ReadModel,
     Run,
     RunDiff,
+    RunProcess,
     RunStatus,
     StandingRule,
     Steered,
@@ -57,6 +59,8 @@ from factwire.client.resources import (
     ThreadState,
     ThreadStatus,
     Ticket,
+    TokenRow,
+    TokenScope,
 )
 from factwire.facts import Fact, Shape, write_fact
 
@@ -75,9 +79,28 @@ def agents() -> EdgeCall[Agents]:
     return get(path_of("agents"), json_reader(Agents))
 
 
-def create_ticket() -> EdgeCall[Ticket]:
-    """A ticket for one stream, for programs that cannot send a header."""
-    return post(path_of("tickets"), json_reader(Ticket))
+def create_ticket(*, renewable: bool = False, renew: str | None = None) -> EdgeCall[Ticket]:
+    """A ticket for programs that cannot send a header: for one stream or, if it is renewable, for
+    one that reconnects. `renew` is a renewable ticket that is to last anew.
+    """
+    body = present_fields(renewable=renewable or None, renew=renew)
+    return post(path_of("tickets"), json_reader(Ticket), body)
+
+
+def tokens() -> EdgeCall[Page[TokenRow]]:
+    """The named tokens, newest first."""
+    return get(path_of("tokens"), json_reader(Page[TokenRow]))
+
+
+def create_token(name: str, scopes: Sequence[TokenScope]) -> EdgeCall[CreatedToken]:
+    """Create a named token; its secret is in this answer alone."""
+    body = {"name": name, "scopes": list(scopes)}
+    return post(path_of("tokens"), json_reader(CreatedToken), body)
+
+
+def revoke_token(token_id: str) -> EdgeCall[None]:
+    """Revoke a token, and close its streams."""
+    return delete(path_of("tokens", token_id), read_nothing)
 
 
 def metrics() -> EdgeCall[str]:
@@ -140,6 +163,11 @@ def conversations(
         json_reader(Page[Conversation]),
         query_of(cursor=cursor, limit=limit),
     )
+
+
+def conversation(conversation_id: str) -> EdgeCall[Conversation]:
+    """One conversation."""
+    return get(path_of("conversations", conversation_id), json_reader(Conversation))
 
 
 def create_conversation(
@@ -254,6 +282,11 @@ def items(
     )
 
 
+def item(thread_id: str, item_id: str) -> EdgeCall[Item]:
+    """One item of a thread."""
+    return get(path_of("threads", thread_id, "items", item_id), json_reader(Item))
+
+
 def state(thread_id: str, *, at: str | None = None) -> EdgeCall[ThreadState]:
     """The whole state of a thread, now or as it was at a cursor."""
     return get(
@@ -291,31 +324,31 @@ def steer(
     return post(path_of("threads", thread_id, "messages"), _read_steered, body)
 
 
-def queue(thread_id: str) -> EdgeCall[list[QueuedRun]]:
+def queue(thread_id: str) -> EdgeCall[Page[QueuedRun]]:
     """What waits on a thread, next first."""
-    return get(path_of("threads", thread_id, "queue"), json_reader(list[QueuedRun]))
+    return get(path_of("threads", thread_id, "queue"), json_reader(Page[QueuedRun]))
 
 
-def promote(thread_id: str, run_id: str) -> EdgeCall[list[QueuedRun]]:
+def promote(thread_id: str, run_id: str) -> EdgeCall[Page[QueuedRun]]:
     """Let a waiting run go first."""
-    return post(f"{_queued_path(thread_id, run_id)}:promote", json_reader(list[QueuedRun]))
+    return post(f"{_queued_path(thread_id, run_id)}:promote", json_reader(Page[QueuedRun]))
 
 
-def continue_queue(thread_id: str, run_id: str | None = None) -> EdgeCall[list[QueuedRun]]:
+def continue_queue(thread_id: str, run_id: str | None = None) -> EdgeCall[Page[QueuedRun]]:
     """Go on after a stop: let a held run, or all of them, start in their order."""
     path = path_of("threads", thread_id, "queue")
     path = path if run_id is None else _queued_path(thread_id, run_id)
-    return post(f"{path}:continue", json_reader(list[QueuedRun]))
+    return post(f"{path}:continue", json_reader(Page[QueuedRun]))
 
 
-def steer_queued(thread_id: str, run_id: str) -> EdgeCall[list[QueuedRun]]:
+def steer_queued(thread_id: str, run_id: str) -> EdgeCall[Page[QueuedRun]]:
     """Say to the run that is under way what a waiting one was to be asked."""
-    return post(f"{_queued_path(thread_id, run_id)}:steer", json_reader(list[QueuedRun]))
+    return post(f"{_queued_path(thread_id, run_id)}:steer", json_reader(Page[QueuedRun]))
 
 
-def remove_queued(thread_id: str, run_id: str) -> EdgeCall[list[QueuedRun]]:
+def remove_queued(thread_id: str, run_id: str) -> EdgeCall[Page[QueuedRun]]:
     """Take a run out of the queue; it never starts."""
-    return delete(_queued_path(thread_id, run_id), json_reader(list[QueuedRun]))
+    return delete(_queued_path(thread_id, run_id), json_reader(Page[QueuedRun]))
 
 
 def _queued_path(thread_id: str, run_id: str) -> str:
@@ -432,6 +465,11 @@ def approvals(
 def approval(approval_id: str, *, wait: int | None = None) -> EdgeCall[Approval]:
     """One approval; as soon as it is decided, or after `wait` seconds as it is then."""
     return get(path_of("approvals", approval_id), json_reader(Approval), query_of(wait=wait))
+
+
+def processes(run_id: str) -> EdgeCall[Page[RunProcess]]:
+    """The programs of a run, in the order in which they started."""
+    return get(path_of("runs", run_id, "processes"), json_reader(Page[RunProcess]))
 
 
 def standing_rule(approval_id: str) -> EdgeCall[StandingRule]:
@@ -658,26 +696,17 @@ def _shape_of(fact: Fact) -> Shape:
     return "ui" if fact.sequence is None else "facts"
 
 
-class _StreamPage(msgspec.Struct, kw_only=True):
-    """A page of a stream as it comes; `more` says whether there is another one now."""
-
-    items: list[msgspec.Raw]
-    cursor: str
-    more: bool = False
-
-    def page(self, items: list[T]) -> Page[T]:
-        return Page(items=items, as_of=self.cursor, next=self.cursor if self.more else None)
-
-
-_PIECE = msgspec.json.Decoder(_StreamPage)
+_RAW_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
 _EVENT = msgspec.json.Decoder(Event)
 
 
 def _read_events(answer: EdgeResponse) -> Page[Event]:
-    piece = _PIECE.decode(answer.body)
-    return piece.page([_EVENT.decode(item) for item in piece.items])
+    page = _RAW_PAGE.decode(answer.body)
+    items = [_EVENT.decode(item) for item in page.items]
+    return Page(items=items, as_of=page.as_of, next=page.next)
 
 
 def _read_facts(answer: EdgeResponse) -> Page[PlacedFact]:
-    piece = _PIECE.decode(answer.body)
-    return piece.page([read_placed_fact(bytes(item)) for item in piece.items])
+    page = _RAW_PAGE.decode(answer.body)
+    items = [read_placed_fact(bytes(item)) for item in page.items]
+    return Page(items=items, as_of=page.as_of, next=page.next)

@@ -18,11 +18,13 @@ from factwire.facts.resources import (
     Artifact,
     ChangedFile,
     Conversation,
+    CreatedToken,
     Health,
     HealthDetails,
     Item,
     ItemContent,
     Page,
+    Person,
     Preview,
     PreviewStatus,
     Project,
@@ -31,6 +33,7 @@ from factwire.facts.resources import (
     Run,
     RunDiff,
     RunError,
+    RunProcess,
     RunStatus,
     RunWorktree,
     StandingRule,
@@ -39,6 +42,8 @@ from factwire.facts.resources import (
     Thread,
     ThreadStatus,
     Ticket,
+    TokenRow,
+    TokenScope,
 )
 
 __all__ = [
@@ -54,6 +59,7 @@ __all__ = [
     "ArtifactDetails",
     "ChangedFile",
     "Conversation",
+    "CreatedToken",
     "Event",
     "EventScope",
     "EvidenceCheck",
@@ -71,6 +77,7 @@ __all__ = [
     "PackMatch",
     "PackSigner",
     "Page",
+    "Person",
     "PlacedFact",
     "Preview",
     "PreviewStatus",
@@ -81,6 +88,7 @@ __all__ = [
     "Run",
     "RunDiff",
     "RunError",
+    "RunProcess",
     "RunStatus",
     "RunWorktree",
     "SignerState",
@@ -95,6 +103,8 @@ __all__ = [
     "ThreadState",
     "ThreadStatus",
     "Ticket",
+    "TokenRow",
+    "TokenScope",
 ]
 
 Agent = resources.AgentRow

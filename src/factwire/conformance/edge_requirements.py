@@ -184,12 +184,29 @@ EDGE_SECURITY_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
     },
 )
 
+EDGE_ACCESS_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "edge.md Settled since; Who may talk to it",
+    {
+        "edge.access.who": "What a person does carries who did it and by what means, on row, event "
+        "and screen.",
+        "edge.access.scopes": "One table has the scope that each route needs; the rest is denied.",
+        "edge.access.tokens": "Named tokens are shown once, stored hashed, listed with their last "
+        "use, and revoked at once with their streams.",
+        "edge.access.lists": "Every list has the form {items, next, asOf}; its rows can be read "
+        "one by one.",
+        "edge.access.types": "Types that a view does not have are refused with those it has.",
+        "edge.access.stream-tickets": "A renewable ticket opens streams again while it lasts, and "
+        "ends with its token.",
+    },
+)
+
 
 EDGE_ATTACK_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
     "edge.md Commands (REST), Who may talk to it; guarantees.md R11, R13, S6, S7, S14",
     {
         "edge.rest.openapi.document": "The OpenAPI document describes every handler, and nothing "
         "else.",
+        "edge.rest.openapi.examples": "Every operation has valid examples and names its headers.",
         "edge.rest.openapi.answers": "Every answer to a documented request is a documented one.",
         "edge.rest.openapi.negative": "A request that the document does not allow is refused.",
         "edge.rest.openapi.stateful": "Ids that were given can be used in any order of requests.",

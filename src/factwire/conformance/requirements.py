@@ -9,6 +9,7 @@ from typing import Final
 from factwire.conformance.case import Level
 from factwire.conformance.cli_requirements import CLI_REQUIREMENTS, CLIENT_REQUIREMENTS
 from factwire.conformance.edge_requirements import (
+    EDGE_ACCESS_REQUIREMENTS,
     EDGE_ATTACK_REQUIREMENTS,
     EDGE_CONTROL_REQUIREMENTS,
     EDGE_EVENT_REQUIREMENTS,
@@ -86,6 +87,7 @@ _AREAS: Final = (
     EDGE_REST_REQUIREMENTS,
     EDGE_PREVIEW_REQUIREMENTS,
     EDGE_SECURITY_REQUIREMENTS,
+    EDGE_ACCESS_REQUIREMENTS,
     EDGE_ATTACK_REQUIREMENTS,
     EDGE_STREAM_REQUIREMENTS,
     WORKBENCH_REQUIREMENTS,

@@ -24,6 +24,7 @@ from factwire.edge.routes import (
 )
 from factwire.edge.routes.request_context import EdgeRequest, edge_of
 from factwire.edge.workbench import Workbench, load_built_bundle, page_policy
+from factwire.facts.resources import TokenScope
 from factwire.journal import JournalError
 from factwire.projection.views import Text
 from factwire.runtime import RuntimeRefused
@@ -69,7 +70,7 @@ class Dispatcher:
     ) -> None:
         self._edge = edge
         self._streams = streams
-        self._limiter = access.limiter
+        self._access = access
         self._rest = rest
         self._workbench = workbench
 
@@ -91,14 +92,15 @@ class Dispatcher:
     async def _serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             self._ensure_not_deleted(scope)
-            self._limiter.enter_stream()
+            self._access.limiter.enter_stream()
         except Problem as problem:
             await refuse(scope, receive, send, problem)
             return
         try:
-            await self._streams(scope, receive, send)
+            with self._access.tickets.keep_open(scope["state"].get("ticket", "")):
+                await self._streams(scope, receive, send)
         finally:
-            self._limiter.leave_stream()
+            self._access.limiter.leave_stream()
 
     def _ensure_not_deleted(self, scope: Scope) -> None:
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
@@ -133,6 +135,94 @@ ROUTES: Final[list[Any]] = [
     *run_routes.PREVIEW_ROUTES,
 ]
 """Every handler of the REST interface."""
+
+_SCOPE_ROUTES: Final[dict[TokenScope, str]] = {
+    "read": """
+        GET /v1/health
+        GET /v1/agents
+        GET /v1/metrics
+        GET /asyncapi.json
+        GET /openapi.json
+        POST /v1/tickets
+        GET /v1/projects
+        GET /v1/projects/{project_id}
+        GET /v1/conversations
+        GET /v1/conversations/{conversation_id}
+        GET /v1/threads
+        GET /v1/threads/{thread_id}
+        GET /v1/threads/{thread_id}/items
+        GET /v1/threads/{thread_id}/items/{item_id}
+        GET /v1/threads/{thread_id}/projection
+        GET /v1/threads/{thread_id}/read-model
+        GET /v1/threads/{thread_id}/queue
+        GET /v1/threads/{thread_id}/evidence-progress
+        GET /v1/runs
+        GET /v1/runs/{run_id}
+        GET /v1/runs/{run_id}/events
+        GET /v1/runs/{run_id}/logs
+        GET /v1/runs/{run_id}/diff
+        GET /v1/runs/{run_id}/processes
+        GET /v1/approvals
+        GET /v1/approvals/{approval_id}
+        GET /v1/approvals/{approval_id}/standing-rule
+        GET /v1/events
+        GET /v1/facts
+        GET /v1/artifacts
+        GET /v1/artifacts/{artifact_id}
+        GET /v1/artifacts/{artifact_id}/content
+        GET /v1/blobs/{ref}
+        GET /v1/tasks
+        GET /v1/tasks/{task_id}
+        GET /v1/evidence
+        GET /v1/evidence/{evidence_id}
+        GET /v1/evidence/{evidence_id}/content
+        GET /v1/evidence/{evidence_id}/verification
+        GET /v1/previews
+        GET /v1/previews/{preview_id}
+    """,
+    "decide": """
+        POST /v1/permissions/decide
+    """,
+    "run": """
+        POST /v1/projects
+        PATCH /v1/projects/{project_id}
+        DELETE /v1/projects/{project_id}
+        POST /v1/conversations
+        POST /v1/conversations/{conversation_id}/members
+        POST /v1/threads
+        PATCH /v1/threads/{thread_id}
+        DELETE /v1/threads/{thread_id}
+        POST /v1/threads/{thread_id}:archive
+        POST /v1/threads/{thread_id}:fork
+        POST /v1/threads/{thread_id}/messages
+        POST /v1/threads/{thread_id}/queue/{run_id}:promote
+        POST /v1/threads/{thread_id}/queue/{run_id}:steer
+        DELETE /v1/threads/{thread_id}/queue/{run_id}
+        POST /v1/runs
+        POST /v1/runs/{run_id}:cancel
+        POST /v1/runs/{run_id}:retry
+        DELETE /v1/runs/{run_id}/worktree
+        POST /v1/facts
+        POST /v1/blobs
+        POST /v1/evidence
+        POST /v1/previews
+        POST /v1/previews/{preview_id}:stop
+    """,
+    "admin": """
+        GET /v1/tokens
+        POST /v1/tokens
+        DELETE /v1/tokens/{token_id}
+    """,
+}
+
+ROUTE_SCOPES: Final[dict[str, TokenScope]] = {
+    route.strip(): scope
+    for scope, routes in _SCOPE_ROUTES.items()
+    for route in routes.strip().splitlines()
+}
+"""Route → the scope that a token needs for it; whatever is not listed needs `admin`. Streams need
+`read`.
+"""
 
 API: Final = ApiDescription(
     title="Factwire Edge",
@@ -189,19 +279,36 @@ def build_application(
 ) -> Application:
     """Everything that this Edge answers, behind its guard, and seen from outside of it."""
     rest = build_rest_app(
-        edge, access, observer, default_agent=default_agent, more_routes=more_routes
+        edge, streams, access, observer, default_agent=default_agent, more_routes=more_routes
     )
     idempotent = IdempotencyMiddleware(cast("Application", rest))
     paths = (*(route.path_format for route in rest.routes), _STREAM)
     workbench = Workbench(load_built_bundle(), page_policy(bind, access.host_policy), paths)
     faces = Dispatcher(edge, streams, access, idempotent, workbench)
-    guard = Guard(faces, access, streams.owns, workbench.owns, server_name=SERVER_NAME)
     templates = RouteTemplates((*paths, *_PAGES))
+
+    def scope_of(scope: Scope) -> TokenScope:
+        if streams.owns(scope):
+            return "read"
+        routed = to_routable_scope(scope, _VERBS)["path"]
+        template = templates.match_parts(filter(None, routed.split("/")))
+        method = "GET" if scope.get("method") == "HEAD" else scope.get("method")
+        return ROUTE_SCOPES.get(f"{method} {template}", "admin")
+
+    guard = Guard(
+        faces,
+        access,
+        streams.owns,
+        workbench.owns,
+        server_name=SERVER_NAME,
+        scope_of=scope_of,
+    )
     return ObserverMiddleware(guard, observer, templates, log_name="factwire.edge.access")
 
 
 def build_rest_app(
     edge: EdgeContext,
+    streams: Streams,
     access: Access,
     observer: EdgeObserver,
     *,
@@ -213,7 +320,8 @@ def build_rest_app(
         {
             "machine": edge,
             "states": ThreadStates(edge.journal),
-            "tickets": access.tickets,
+            "streams": streams,
+            "access": access,
             "observing": observer,
             "default_agent": default_agent,
         }

@@ -112,7 +112,7 @@ class JournalWrites:
 
 class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
     """One Edge at work; `worktrees` is where runs get theirs, `own_worktree` whether they do where
-    they do not say.
+    they do not say. `user` is the name of the one person whose Edge this is.
     """
 
     edge_id: str
@@ -127,6 +127,7 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
     worktrees: Path
     intakes: "OutsideIntakes"
     own_worktree: bool = False
+    user: str = "unknown"
     exports: Exports = msgspec.field(default_factory=Exports)
     writes: JournalWrites = msgspec.field(default_factory=JournalWrites)
 

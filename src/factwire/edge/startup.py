@@ -24,12 +24,14 @@ from factwire.edge.edge_app import build_application
 from factwire.edge.edge_context import SERVER_NAME, EdgeContext, JournalWrites
 from factwire.edge.edge_metrics import EdgeObserver, count_recovered, unfinished_runs
 from factwire.edge.events import build_envelope
+from factwire.edge.events.event_types import types_of_view
 from factwire.edge.limits import STOP_RUN_SECONDS
 from factwire.edge.operations import preview_operations, worktree_operations
 from factwire.edge.operations.outside_facts import OutsideIntakes
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import RecordStore, read_records
 from factwire.edge.run_spans import follow_runs
+from factwire.facts import Person
 from factwire.journal import Journal, JournalError, open_journal
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime import (
@@ -44,13 +46,19 @@ from factwire.runtime import (
 )
 from factwire.runtime.agents import AgentRegistry, register
 from factwire.runtime.configuration import Configuration
-from factwire.runtime.control import ControlServer, ControlUnavailable
+from factwire.runtime.control import (
+    ControlServer,
+    ControlUnavailable,
+    terminal_person,
+    user_name,
+)
 from factwire.serving.access_control import (
     AccessLimiter,
     AccessToken,
     HostPolicy,
     InsecureStart,
     Tickets,
+    TokenStore,
     check_token,
     is_loopback,
     load_token,
@@ -65,6 +73,7 @@ from factwire.serving.streams import FeedStopped, JournalFeed, Streams
 
 PERSISTENCE_ERROR_CLASS: Final = "run.persistence_error"
 TOKEN_FILE: Final = "edge-token"  # noqa: S105 - a name, not a token
+TOKENS_FILE: Final = "edge-tokens"
 
 _log: Final = logger("factwire.edge")
 
@@ -226,9 +235,11 @@ async def open_edge(
         configuration = msgspec.structs.replace(configuration, workspaces=allowed)
     host_policy = HostPolicy.build(settings.host, settings.hosts, settings.origins)
     token, fresh = _choose_token(settings, data)
+    tokens = TokenStore(data / TOKENS_FILE)
     tracing = Tracing("factwire.edge", tracer_provider)
     async with AsyncExitStack() as stack:
         stack.callback(hide_secret(token.value))
+        stack.push_async_callback(_try_to_stop, _close_tokens, tokens)
         identity = open_identity(data)
         stack.callback(identity.release)
         journal = await stack.enter_async_context(open_journal(configuration.journal))
@@ -255,7 +266,8 @@ async def open_edge(
         parting = await stack.enter_async_context(AsyncExitStack())
         await stack.enter_async_context(runtime)
         stack.push_async_callback(runtime.close, STOP_RUN_SECONDS)
-        await _serve_control(stack, runtime, configuration.data)
+        by = terminal_person(configuration.user)
+        await _serve_control(stack, runtime, configuration.data, by)
         intakes = OutsideIntakes(journal, data)
         stack.push_async_callback(intakes.close)
         edge = EdgeContext(
@@ -272,6 +284,7 @@ async def open_edge(
             intakes=intakes,
             own_worktree=configuration.worktree,
             writes=persistence.writes,
+            user=user_name(configuration.user),
         )
         await stack.enter_async_context(persistence.settle_failures(edge))
         await preview_operations.settle_previews(edge)
@@ -285,9 +298,11 @@ async def open_edge(
             scope=Scope(edge_id=edge.edge_id),
             envelope_of=partial(build_envelope, edge_id=edge.edge_id, place_of=edge.place_of),
             place_of=edge.place_of,
+            types_of=types_of_view,
         )
         access = Access(
             token=token,
+            tokens=tokens,
             host_policy=host_policy,
             tickets=Tickets(),
             limiter=AccessLimiter(),
@@ -310,6 +325,10 @@ async def open_edge(
             fresh_token=fresh,
             kept_token=settings.token is None,
         )
+
+
+async def _close_tokens(tokens: TokenStore) -> None:
+    await run_disk_work(tokens.close)
 
 
 def ensure_secure(settings: EdgeSettings) -> None:
@@ -366,10 +385,10 @@ def _build_runtime(
     )
 
 
-async def _serve_control(stack: AsyncExitStack, runtime: Runtime, data: str) -> None:
+async def _serve_control(stack: AsyncExitStack, runtime: Runtime, data: str, by: Person) -> None:
     """Let commands in other terminals reach the runtime, where this machine can."""
     try:
-        await stack.enter_async_context(ControlServer(runtime, data))
+        await stack.enter_async_context(ControlServer(runtime, data, by=by))
     except ControlUnavailable as error:
         _log.warning("control_unavailable", code=error.code, detail=str(error))
 

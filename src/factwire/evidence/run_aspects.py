@@ -140,7 +140,7 @@ def list_approvals(state: ProjectionState) -> Iterator[AspectRow]:
             "status": action.status,
             "decision": action.decision,
             "reason": action.reason,
-            "decidedBy": action.decided_by,
+            "decidedBy": None if action.decided_by is None else str(action.decided_by),
             "applied": action.applied,
             "response": action.response,
         }

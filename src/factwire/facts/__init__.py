@@ -21,6 +21,7 @@ from factwire.facts.classes.class_tables import (
     required_fields_of,
     status_of,
 )
+from factwire.facts.classes.payloads import Person, to_person
 from factwire.facts.classes.required_fields import RequiredField
 from factwire.facts.classes.specification import EventClass
 from factwire.facts.derived_facts import build_note, to_ui_events
@@ -173,6 +174,7 @@ __all__ = [
     "NameRedactor",
     "OpenAction",
     "OpenActions",
+    "Person",
     "RecordingRedactor",
     "RedactedFact",
     "RedactionFinding",
@@ -233,6 +235,7 @@ __all__ = [
     "shape_issues",
     "shape_of",
     "status_of",
+    "to_person",
     "to_ui_events",
     "validate_fact",
     "validate_fixture",

@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 import msgspec
 
 from factwire.facts.capabilities import CapabilityManifest
+from factwire.facts.classes.payloads import Person
 
 ThreadStatus = Literal["active", "archived"]
 Activity = Literal["idle", "running", "waiting", "completed", "failed", "canceled"]
@@ -21,6 +22,7 @@ ApprovalStatus = Literal["pending", "approved", "denied", "expired", "cancelled"
 PreviewStatus = Literal["ready", "stopped"]
 SteerStatus = Literal["pending", "delivered", "started", "queued"]
 ExportState = Literal["idle", "making", "unknown"]
+TokenScope = Literal["read", "decide", "run", "admin"]
 FileStatus = Literal["created", "modified", "deleted"]
 
 T = TypeVar("T")
@@ -73,7 +75,7 @@ class Conversation(Row, kw_only=True):
 
 
 class Thread(Row, kw_only=True):
-    """`activity` is what its turns are at; `runtime_id` is who writes it."""
+    """`activity` is what its turns are at; `runtime_id` is who writes it, `by` who created it."""
 
     thread_id: str
     status: ThreadStatus
@@ -88,6 +90,7 @@ class Thread(Row, kw_only=True):
     from_item_id: str | None = None
     queued_runs: tuple[str, ...] = ()
     open_approvals: tuple[str, ...] = ()
+    by: Person | None = None
 
 
 class RunError(Resource, frozen=True, kw_only=True):
@@ -110,7 +113,8 @@ class RunWorktree(Resource, frozen=True, kw_only=True):
 class Run(ThreadRow, kw_only=True):
     """One turn of an agent. A `held` one waits until a person goes on after a stop; a `cancelling`
     one was asked to stop and has not ended. `reason` is why it was cancelled; one that was
-    cancelled as `steered` never ran, because the run `steered_into` took its prompt.
+    cancelled as `steered` never ran, because the run `steered_into` took its prompt. `by` is
+    who asked for it, `cancelled_by` who stopped it.
     """
 
     run_id: str
@@ -128,6 +132,26 @@ class Run(ThreadRow, kw_only=True):
     error: RunError | None = None
     reason: str | None = None
     steered_into: str | None = None
+    by: Person | None = None
+    cancelled_by: Person | None = None
+
+
+class RunProcess(Resource, frozen=True, kw_only=True):
+    """A program of a run: a process of the runtime, or a command that a tool ran."""
+
+    process_id: str
+    run_id: str
+    kind: str
+    status: str
+    command: Any = None
+    cwd: str | None = None
+    exit_code: int | None = None
+    signal: str | int | None = None
+    output_bytes: int = 0
+    output_ref: str | None = None
+    tool_call_id: str | None = None
+    started_at: str | None = None
+    completed_at: str | None = None
 
 
 class QueuedRun(Resource, frozen=True, kw_only=True):
@@ -140,6 +164,7 @@ class QueuedRun(Resource, frozen=True, kw_only=True):
     agent_id: str | None = None
     status: Literal["queued", "held"] = "queued"
     held_at: str | None = None
+    by: Person | None = None
 
 
 class SteerAnswer(Resource, frozen=True, kw_only=True):
@@ -176,7 +201,7 @@ class Approval(ThreadRow, kw_only=True):
     tool_call_id: str | None = None
     tool_name: str | None = None
     decision: str | None = None
-    decided_by: str | None = None
+    decided_by: Person | None = None
     reason: str | None = None
     applied: bool | None = None
     response: Any = None
@@ -309,7 +334,7 @@ class ItemContent(EventPayload, frozen=True):
 
 class Item(EventPayload, frozen=True):
     """One thing in a thread. `type` is user_message, agent_message, tool, run or another word; a
-    `subagent_id` says that it is not the main agent's.
+    `subagent_id` says that it is not the main agent's, `by` who wrote a message.
     """
 
     item_id: str
@@ -323,6 +348,7 @@ class Item(EventPayload, frozen=True):
     subagent_id: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
+    by: Person | None = None
 
 
 class ThreadState(Resource, Generic[T], frozen=True, kw_only=True):
@@ -413,16 +439,39 @@ class AgentRow(Resource, frozen=True, kw_only=True):
     message: str | None = None
 
 
-class Agents(Resource, frozen=True, kw_only=True):
-    items: list[AgentRow]
+class Agents(Page[AgentRow], frozen=True, kw_only=True):
+    """Every agent; `default` is the one to use where none is named."""
+
     default: str | None = None
 
 
+class TokenRow(Resource, frozen=True, kw_only=True):
+    """A named token, without its secret; `admin` includes all other scopes."""
+
+    token_id: str
+    name: str
+    scopes: tuple[TokenScope, ...]
+    created_at: str
+    last_used_at: str | None = None
+
+
+class CreatedToken(TokenRow, frozen=True, kw_only=True):
+    """A token that was just created; its secret `token` cannot be read again."""
+
+    token: str
+
+    def __repr__(self) -> str:
+        return f"CreatedToken({self.token_id!r}, …)"
+
+
 class Ticket(Resource, frozen=True, kw_only=True):
-    """Opens one stream, as `?ticket=`, within `expires_in` seconds."""
+    """Opens streams, as `?ticket=`, within `expires_in` seconds: one, or, if it is `renewable`, any
+    number. A renewable one also lasts while a stream is open by it.
+    """
 
     ticket: str
     expires_in: float
+    renewable: bool = False
 
     def __repr__(self) -> str:
         return f"Ticket(…, expires_in={self.expires_in})"

@@ -14,6 +14,7 @@ from factwire.facts.classes.payloads import (
     ActionDecisionPayload,
     ActionRequestPayload,
     PermissionPayload,
+    Person,
     PolicyTermsPayload,
     SandboxTermsPayload,
 )
@@ -85,7 +86,7 @@ class Action(View):
     response_schema: dict[str, Any] | None = None
     decision: str | None = None
     reason: str | None = None
-    decided_by: str | None = None
+    decided_by: Person | str | None = None
     applied: bool | None = None
     response: Any = None
     requested_at: str | None = None

@@ -16,6 +16,7 @@ the ids that it carries, because texts are streamed beside each other.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
+from factwire.facts.classes.payloads import Person, to_person
 from factwire.facts.fact import Fact, RunEntity, id_in_payload, id_of
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.facts.outcomes import bad_end
@@ -207,7 +208,7 @@ _PART_KINDS: Final = {kind: str(kind.__struct_config__.tag) for kind in get_args
 
 class Message(View):
     """One message of the conversation, with its parts in the order of their first facts.
-    `origin_thread_id` is the thread that a fork has it from.
+    `origin_thread_id` is the thread that a fork has it from, `by` the person who wrote it.
     """
 
     message_id: str
@@ -222,6 +223,7 @@ class Message(View):
     task_id: str | None = None
     optimistic_id: str | None = None
     input_refs: list[str] | None = None
+    by: Person | None = None
     origin_thread_id: str | None = None
     created_at: str | None = None
     completed_at: str | None = None
@@ -619,7 +621,7 @@ def _write_user_message(
 ) -> tuple[Message, str]:
     message, place = ensure_message(draft, fact, message_id, "user")
     path = f"{MESSAGES_PATH}/{place}"
-    draft.fill(message, path, input_refs=refs or None)
+    draft.fill(message, path, input_refs=refs or None, by=to_person(fact.payload.get("by")))
     for index, text in enumerate(texts):
         _add_user_text(draft, fact, message_id, index, text)
     close_message(draft, message, path, fact.created_at)

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from factwire.facts.classes.payloads import (
     FailurePayload,
     ModelRequestPayload,
+    Person,
     QueuePayload,
     RunStatusPayload,
     TurnEndPayload,
     TurnStartPayload,
+    to_person,
 )
 from factwire.facts.fact import Fact
 from factwire.facts.json_values import list_at, number_at, object_at, text_at, whole_number_at
@@ -301,6 +303,7 @@ class QueuedTurn(View):
     attempt: int | None = None
     not_before: str | None = None
     held_at: str | None = None
+    by: Person | None = None
 
 
 class Steer(View):
@@ -316,6 +319,7 @@ class Steer(View):
     turn_id: str | None = None
     queued_turn_id: str | None = None
     created_at: str | None = None
+    by: Person | None = None
 
 
 class Queue(View):
@@ -413,6 +417,7 @@ def _to_queued_turn(row: dict[str, Any], fact: Fact) -> QueuedTurn:
         attempt=whole_number_at(row, "attempt"),
         not_before=text_at(row, "notBefore"),
         held_at=fact.created_at if text_at(row, "status") == "held" else None,
+        by=to_person(row.get("by")),
     )
 
 
@@ -437,6 +442,7 @@ def _record_steer(draft: "StateDraft", fact: Fact) -> None:
             turn_id=turn_of(fact),
             queued_turn_id=queued_turn_of(fact),
             created_at=fact.created_at,
+            by=to_person(payload.get("by")),
         )
         draft.push(steers, f"{QUEUE_PATH}/steers", steer, LANE_EVENTS_KEPT)
     if "delivered" in (status, text_at(payload, "change")):

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.facts import Fact, id_of, kind_of, status_of
+from factwire.facts import Fact, Person, id_of, kind_of, status_of
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_values import text_at
 from factwire.journal import Filter, Journal, JournalError
@@ -143,7 +143,7 @@ class ActionRequests:
         action_id: str,
         decision: str,
         *,
-        by: str,
+        by: Person | str,
         reason: str | None = None,
         args_hash: str | None = None,
         response: object = None,
@@ -244,7 +244,7 @@ class ActionRequests:
         payload = {
             "applied": applied,
             "decision": action.decision,
-            "decidedBy": action.decided_by,
+            "decidedBy": msgspec.to_builtins(action.decided_by),
             "requestedAt": action.requested_at,
             "decidedAt": action.resolved_at,
             "sentAt": sent_at,
@@ -318,11 +318,11 @@ class ActionRequests:
         )
 
     def _build_resolution(
-        self, action: Action, decision: str, by: str, reason: str | None, response: object
+        self, action: Action, decision: str, by: Person | str, reason: str | None, response: object
     ) -> Fact:
         payload = {
             "decision": decision,
-            "decidedBy": by,
+            "decidedBy": msgspec.to_builtins(by),
             "reason": reason,
             "applied": False,
             "response": response,

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from factwire.facts import Fact, InvalidFacts, TextInput
+from factwire.facts import Fact, InvalidFacts, Person, TextInput
 from factwire.journal import Journal
 from factwire.journal.blobs import BlobError, BlobStore
 from factwire.projection import Projection
@@ -39,7 +39,7 @@ from factwire.runtime.submissions import (
 )
 from factwire.runtime.thread_log import ThreadLog
 from factwire.runtime.turn_end import failure_payload
-from factwire.runtime.turn_execution import Turn
+from factwire.runtime.turn_execution import Turn, build_cancellation
 
 
 class TurnSlots:
@@ -233,26 +233,26 @@ class LiveThread:
                 self._note_failure_of(self._start_next)
             )
 
-    async def request_stop(self, turn: Turn, reason: str) -> None:
+    async def request_stop(self, turn: Turn, reason: str, by: Person | None = None) -> None:
         """Stop the turn that runs. What waits is held by the same append, so that nothing of it
         starts by itself, whenever the turn ends and whoever is there then.
         """
         try:
             async with self.order:
                 if not turn.is_over and not turn.stopping.is_set():
-                    turn.mark_stopping(reason)
-                    held = self.queue.build_held(STOPPED)
-                    await self.log.write(turn.build_cancelling(reason), *held)
+                    turn.mark_stopping(reason, by)
+                    held = self.queue.build_held(STOPPED, by)
+                    await self.log.write(turn.build_cancelling(reason, by), *held)
         finally:
             # The agent stops even where the journal takes nothing more.
-            await turn.cancel(reason)
+            await turn.cancel(reason, by)
 
-    async def release(self, turn_id: str | None = None) -> None:
+    async def release(self, turn_id: str | None = None, by: Person | None = None) -> None:
         """Let a turn that is held, or all of them, start when their turn comes."""
         async with self.order:
             if turn_id is not None:
                 self.queue.turn(turn_id)
-            facts = self.queue.build_released(turn_id)
+            facts = self.queue.build_released(turn_id, by)
             if facts:
                 await self.log.write(*facts)
             self._moved.set()
@@ -267,11 +267,13 @@ class LiveThread:
             self._moved.set()
         self.continue_queue()
 
-    async def remove(self, turn_id: str, reason: str | None = None) -> None:
+    async def remove(
+        self, turn_id: str, reason: str | None = None, by: Person | None = None
+    ) -> None:
         """Take a turn out of the queue; it never runs."""
         async with self.order:
             self.queue.turn(turn_id)
-            payload = {} if reason is None else {"reason": reason}
+            payload = build_cancellation(reason, by)
             await self.log.write(self.queue.build_removed(turn_id, **payload))
             self._removed.add(turn_id)
             self._moved.set()

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from factwire.facts import CapabilityManifest, Fact, InputPart
+from factwire.facts import CapabilityManifest, Fact, InputPart, Person
 from factwire.projection import ProjectionState, ThreadReadModel, thread_read_model
 from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.standing_rules import RuleSubject
@@ -25,7 +25,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     allowed: bool
     decision: str
     reason: str | None = None
-    decided_by: str | None = None
+    decided_by: Person | str | None = None
     response: Any = None
 
 
@@ -56,6 +56,7 @@ class DeliveredSteer(msgspec.Struct, frozen=True, kw_only=True):
     steer_id: str
     text: str
     input: tuple[InputPart, ...] = ()
+    by: Person | None = None
 
 
 class Host(Protocol):

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from factwire.facts import InputPart
+from factwire.facts import InputPart, Person
 from factwire.journal import Journal
 from factwire.journal.blobs import BlobStore
 from factwire.projection import ProjectionState, ThreadReadModel, thread_read_model
@@ -56,7 +56,7 @@ from factwire.runtime.submissions import (
 )
 from factwire.runtime.thread_log import ThreadLog
 from factwire.runtime.thread_states import ThreadStates
-from factwire.runtime.turn_execution import Turn, TurnHost
+from factwire.runtime.turn_execution import Turn, TurnHost, build_cancellation
 from factwire.runtime.turn_resources import TurnResources, TurnSettings, Workspaces
 
 
@@ -90,11 +90,16 @@ async def build_proposal(runtime: "Runtime", thread: LiveThread, action_id: str)
 
 
 async def record_grant(
-    runtime: "Runtime", thread: LiveThread, grant: Grant, *, by: str, action_id: str | None = None
+    runtime: "Runtime",
+    thread: LiveThread,
+    grant: Grant,
+    *,
+    by: Person | str,
+    action_id: str | None = None,
 ) -> None:
     """Write a grant down; from then on it holds."""
     scope = FactScope(session_id=thread.projection.state.session_id, thread_id=thread.thread_id)
-    payload = {**grant.payload(), "decidedBy": by}
+    payload = {**grant.payload(), "decidedBy": msgspec.to_builtins(by)}
     fact = runtime.mint.fact(scope, "policy.changed", payload, action_id=action_id)
     await thread.log.write(fact)
     await runtime.standing.refresh()
@@ -144,6 +149,7 @@ async def build_next_turn(
         not_before=None,
         trace_id=None,
         created_at=None,
+        by=steer.by,
     )
 
 
@@ -320,6 +326,7 @@ class Runtime:
         workspace: str | Path | None = None,
         worktree: dict[str, str] | None = None,
         trace_id: str | None = None,
+        by: Person | None = None,
         when_busy: WhenBusy = "queue",
         when_full: Literal["wait", "refuse"] = "wait",
     ) -> SubmissionReceipt:
@@ -338,12 +345,18 @@ class Runtime:
             workspace=None if workspace is None else str(self.workspaces.resolve(workspace)),
             worktree=worktree,
             trace_id=trace_id,
+            by=by,
         )
         thread = await self._writable(thread_id)
         return await self._take_in(thread, submission, when_busy, refuse=when_full == "refuse")
 
     async def retry(
-        self, thread_id: str, turn_id: str, *, trace_id: str | None = None
+        self,
+        thread_id: str,
+        turn_id: str,
+        *,
+        trace_id: str | None = None,
+        by: Person | None = None,
     ) -> SubmissionReceipt:
         """Run a turn that ended once more, as a new one that names it; the old one is kept."""
         thread = await self._writable(thread_id)
@@ -357,6 +370,7 @@ class Runtime:
             attempt=original.attempt + 1,
             trace_id=trace_id,
             created_at=None,
+            by=by,
         )
         return await self._take_in(thread, again, "queue", refuse=False)
 
@@ -368,6 +382,7 @@ class Runtime:
         turn_id: str | None = None,
         input: tuple[InputPart, ...] = (),  # noqa: A002
         steer_id: str | None = None,
+        by: Person | None = None,
         when_unsupported: Literal["refuse", "queue"] = "refuse",
     ) -> SteerReceipt:
         """Say something to the turn that runs. Given twice under one id, it is said once. Where
@@ -375,7 +390,7 @@ class Runtime:
         """
         thread = await self._writable(thread_id)
         steer = DeliveredSteer(
-            steer_id=steer_id or self.mint.ids("steer"), text=prompt, input=input
+            steer_id=steer_id or self.mint.ids("steer"), text=prompt, input=input, by=by
         )
         try:
             return await steer_running(thread, steer, turn_id)
@@ -395,13 +410,22 @@ class Runtime:
         """Let a waiting turn go first."""
         await (await self._writable(thread_id)).promote(turn_id)
 
-    async def release(self, thread_id: str, turn_id: str | None = None) -> None:
+    async def release(
+        self, thread_id: str, turn_id: str | None = None, *, by: Person | None = None
+    ) -> None:
         """Go on after a stop: let a turn that is held, or all of them, start in their order."""
-        await (await self._writable(thread_id)).release(turn_id)
+        await (await self._writable(thread_id)).release(turn_id, by)
 
-    async def remove(self, thread_id: str, turn_id: str, reason: str | None = None) -> None:
+    async def remove(
+        self,
+        thread_id: str,
+        turn_id: str,
+        reason: str | None = None,
+        *,
+        by: Person | None = None,
+    ) -> None:
         """Take a turn out of the queue; it never runs."""
-        await (await self._writable(thread_id)).remove(turn_id, reason)
+        await (await self._writable(thread_id)).remove(turn_id, reason, by)
 
     async def cancel(
         self,
@@ -410,6 +434,7 @@ class Runtime:
         reason: str = "requested",
         *,
         take_over: bool = False,
+        by: Person | None = None,
     ) -> None:
         """Stop a turn that runs, close one that nobody runs any more, or take one out of the
         queue; of one that is tried again, the attempt that is under way or waits for its time. When
@@ -418,12 +443,12 @@ class Runtime:
         thread = await self.current(thread_id, take_over=take_over)
         turn_id = thread.latest_attempt(turn_id)
         if thread.turn is not None and thread.turn.turn_id == turn_id:
-            await thread.request_stop(thread.turn, reason)
+            await thread.request_stop(thread.turn, reason, by)
             await thread.wait_for(turn_id)
         elif find_abandoned_turn(thread) == turn_id:
-            await close_turn(self, thread, turn_id, "turn.canceled", {"reason": reason})
+            await close_turn(self, thread, turn_id, "turn.canceled", build_cancellation(reason, by))
         else:
-            await thread.remove(turn_id, reason)
+            await thread.remove(turn_id, reason, by)
 
     async def decide(
         self,
@@ -431,7 +456,7 @@ class Runtime:
         action_id: str,
         decision: str,
         *,
-        by: str,
+        by: Person | str,
         reason: str | None = None,
         args_hash: str | None = None,
         response: object = None,
@@ -447,7 +472,9 @@ class Runtime:
             await record_grant(self, thread, grant, by=by, action_id=action_id)
         return made
 
-    async def revoke(self, thread_id: str, rule: str, lasting: GrantDuration, *, by: str) -> None:
+    async def revoke(
+        self, thread_id: str, rule: str, lasting: GrantDuration, *, by: Person | str
+    ) -> None:
         """Take back what was allowed always, for a thread or for the runtime's workspace."""
         thread = await self.current(thread_id)
         place = thread_id if lasting == "thread" else str(self.workspace.resolve())

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from factwire.facts import Fact, InputPart, Ref, read_input, write_input
+from factwire.facts import Fact, InputPart, Person, Ref, read_input, to_person, write_input
 from factwire.facts.resources import SteerStatus
 from factwire.facts.spill import json_characters
 from factwire.journal import Filter, Journal
@@ -35,8 +35,8 @@ _WHOLE: Final = "payloadRef"
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """One turn to be run. `workspace` is a real path, and `worktree` says of which commit of which
     repository it was made for the turn, if it was; before `not_before` it does not start. Its facts
-    carry `trace_id`, that of whoever asked for it. `created_at` is when it was asked for, once that
-    is on record.
+    carry `trace_id`, that of the request; `by` is who asked. `created_at` is when it was asked for,
+    once that is on record.
     """
 
     turn_id: str
@@ -53,6 +53,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     not_before: str | None = None
     trace_id: str | None = None
     created_at: str | None = None
+    by: Person | None = None
 
     def payload(self) -> dict[str, Any]:
         """What facts say about it."""
@@ -66,6 +67,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
             "retryOf": self.retry_of,
             "attempt": self.attempt if self.retry_of is not None else None,
             "createdAt": self.created_at,
+            "by": None if self.by is None else msgspec.to_builtins(self.by),
         }
         return {name: value for name, value in payload.items() if value is not None}
 
@@ -174,6 +176,7 @@ def _build_submission(fact: Fact, turn_id: str, payload: dict[str, Any]) -> Subm
         not_before=cast("str | None", payload.get("notBefore")),
         trace_id=fact.trace_id,
         created_at=cast("str | None", payload.get("createdAt")) or fact.created_at,
+        by=to_person(payload.get("by")),
     )
 
 
@@ -233,18 +236,22 @@ class TurnQueue:
         """A turn waits no longer, because another turn has taken what it was to be asked."""
         return self.build_removed(turn_id, reason="steered", steeredInto=into)
 
-    def build_held(self, reason: str) -> list[Fact]:
+    def build_held(self, reason: str, by: Person | None = None) -> list[Fact]:
         """Facts by which everything that waits is held until a person releases it."""
         return [
-            self._build_change(turn.queued_turn_id, change="held", status=HELD, reason=reason)
+            self._build_change(
+                turn.queued_turn_id, change="held", status=HELD, reason=reason, **_changed_by(by)
+            )
             for turn in self.turns
             if turn.status != HELD
         ]
 
-    def build_released(self, turn_id: str | None) -> list[Fact]:
+    def build_released(self, turn_id: str | None, by: Person | None = None) -> list[Fact]:
         """Facts by which a turn that is held, or every one, waits for its turn again."""
         return [
-            self._build_change(turn.queued_turn_id, change="released", status="queued")
+            self._build_change(
+                turn.queued_turn_id, change="released", status="queued", **_changed_by(by)
+            )
             for turn in self.turns
             if turn.status == HELD and turn_id in (None, turn.queued_turn_id)
         ]
@@ -292,6 +299,11 @@ class TurnQueue:
         )
 
 
+def _changed_by(by: Person | None) -> dict[str, Any]:
+    """Who held or released a turn, which is another than who asked for it."""
+    return {} if by is None else {"changedBy": msgspec.to_builtins(by)}
+
+
 def _from_row(turn: QueuedTurn) -> Submission:
     """What a state still says of a turn whose fact was taken out of the journal."""
     return Submission(
@@ -306,6 +318,7 @@ def _from_row(turn: QueuedTurn) -> Submission:
         attempt=turn.attempt or 1,
         not_before=turn.not_before,
         created_at=turn.queued_at,
+        by=turn.by,
     )
 
 
@@ -351,7 +364,10 @@ class Steers:
     async def turn_into_steer(self, scope: FactScope, submission: Submission) -> None:
         """Take a turn out of the queue and say it to the turn that runs, in one fact."""
         steer = DeliveredSteer(
-            steer_id=submission.turn_id, text=submission.prompt, input=submission.input
+            steer_id=submission.turn_id,
+            text=submission.prompt,
+            input=submission.input,
+            by=submission.by,
         )
         fields = {"queued_turn_id": submission.turn_id}
         change = {"queuedTurnId": submission.turn_id, "change": "removed"}
@@ -434,6 +450,7 @@ class Steers:
             steer_id=steer.steer_id or steer.event_id,
             text=steer.text or "",
             input=read_input(steer.input or []),
+            by=steer.by,
         )
 
     def _fact(
@@ -447,6 +464,8 @@ class Steers:
         payload: dict[str, Any] = {"steerId": steer.steer_id, "text": steer.text, "status": status}
         if steer.input:
             payload["input"] = write_input(steer.input)
+        if steer.by is not None:
+            payload["by"] = msgspec.to_builtins(steer.by)
         return self._mint.fact(
             scope, "queue.changed", {**payload, **change}, control="steer", **fields
         )
@@ -467,4 +486,5 @@ def _to_submission(submission: Submission, steer: DeliveredSteer) -> Submission:
         attempt=1,
         not_before=None,
         created_at=None,
+        by=steer.by,
     )

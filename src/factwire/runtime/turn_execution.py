@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, cast
 
 import msgspec
 
-from factwire.facts import Fact, entity_of
+from factwire.facts import Fact, Person, entity_of
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.outcomes import call_outcome
 from factwire.journal import Journal, JournalError
@@ -163,7 +163,7 @@ class Turn:
         self._seconds = seconds
         self._interrupt_seconds = interrupt_seconds
         self.stopping = asyncio.Event()
-        self._cancel_reason: str | None = None
+        self._cancellation: dict[str, Any] | None = None
         self._began: TurnBaseline | None = None
         self._started_at: str | None = None
         self._is_working = False
@@ -187,8 +187,8 @@ class Turn:
     async def run(self) -> None:
         """Run the turn to its terminal."""
         self._task = asyncio.current_task()
-        if self._cancel_reason is not None:
-            await self._finish(self._build_end("turn.canceled", reason=self._cancel_reason))
+        if self._cancellation is not None:
+            await self._finish(self._fact("turn.canceled", self._cancellation))
             return
         if not self._start.resumed:
             await self._open()
@@ -207,22 +207,23 @@ class Turn:
         self._started_at = started.created_at
         await self._log.write(started, running)
 
-    def mark_stopping(self, reason: str) -> None:
+    def mark_stopping(self, reason: str, by: Person | None = None) -> None:
         """From now on the turn ends as canceled; the first reason counts."""
-        self._cancel_reason = self._cancel_reason or reason
+        self._cancellation = self._cancellation or build_cancellation(reason, by)
         self.stopping.set()
 
-    def build_cancelling(self, reason: str) -> Fact:
+    def build_cancelling(self, reason: str, by: Person | None = None) -> Fact:
         """The fact that the turn was asked to stop."""
-        payload = {"status": CANCELLING, "from": self._log.run_status, "reason": reason}
+        before = {"status": CANCELLING, "from": self._log.run_status}
+        payload = {**before, **build_cancellation(reason, by)}
         return self._fact("run.status", payload, status="running")
 
-    async def cancel(self, reason: str) -> None:
+    async def cancel(self, reason: str, by: Person | None = None) -> None:
         """Ask the agent to stop; after a while, stop it.
 
         Only the agent: the task goes on to write the end of the turn, and to start the next one.
         """
-        self.mark_stopping(reason)
+        self.mark_stopping(reason, by)
         if self._is_interrupted or self._task is None or not self._is_working:
             # The agent has been asked before, or was not asked for anything and will not be.
             return
@@ -245,14 +246,14 @@ class Turn:
 
     async def _run_agent(self) -> Fact:
         """Let the agent work; the fact that ends the turn."""
-        if self._cancel_reason is not None:
-            return self._build_end("turn.canceled", reason=self._cancel_reason)
+        if self._cancellation is not None:
+            return self._fact("turn.canceled", self._cancellation)
         self._is_working = True
         try:
             async with asyncio.timeout(self._seconds):
                 terminal = await self._run_stream()
         except asyncio.CancelledError:
-            if self._cancel_reason is None:
+            if self._cancellation is None:
                 raise
             _uncancel()
             terminal = None
@@ -264,8 +265,8 @@ class Turn:
             terminal = self._build_failure(*self._describe_error(error))
         finally:
             self._has_left.set()
-        if self._cancel_reason is not None:
-            return self._build_end("turn.canceled", reason=self._cancel_reason)
+        if self._cancellation is not None:
+            return self._fact("turn.canceled", self._cancellation)
         return terminal or self._build_failure("stream_interrupted")
 
     def _goes_on(self) -> bool:
@@ -354,6 +355,12 @@ class Turn:
     def _fact(self, event_class: str, payload: dict[str, Any], **ids: str) -> Fact:
         host = self._start.host
         return host.mint.fact(host.scope, event_class, payload, **ids)
+
+
+def build_cancellation(reason: str | None, by: Person | None) -> dict[str, Any]:
+    """What the end of a turn that was cancelled tells: why, and who cancelled it."""
+    fields = {"reason": reason, "by": None if by is None else msgspec.to_builtins(by)}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _uncancel() -> None:

@@ -1,10 +1,11 @@
-"""Who may come in: known hosts and origins, the token, tickets for streams, and how often.
+"""Who may come in: known hosts and origins, tokens, tickets for streams, and how often.
 
 A name that points here is not enough: a page of somebody else's can make one (DNS rebinding), so
 hosts and origins are known by name. The token is always there, never weak and never in a place
-that others read. A ticket stands in an address where a token must not: it is good once, for a few
-seconds, and is kept only as a hash. Counters have a fixed size, so that counting an attack costs
-no more than the attack.
+that others read. Further tokens have a name and scopes, and are stored as hashes. A ticket stands
+in an address where a token must not, and opens streams alone; it is kept only as a hash, and does
+what the token it was made with may do for as long as that token exists. Counters have a fixed
+size, so that counting an attack costs no more than the attack.
 """
 
 import hmac
@@ -14,7 +15,9 @@ import re
 import secrets
 import stat
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
@@ -23,15 +26,19 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from factwire.facts.resources import TokenRow, TokenScope
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import (
     CONNECTS_PER_SECOND,
+    NAMED_TOKENS,
     OPEN_STREAMS,
     OPEN_TICKETS,
     REFUSALS_PER_MINUTE,
     REFUSED_ADDRESSES,
+    STREAM_TICKET_SECONDS,
     TICKET_SECONDS,
     TOKEN_CHARACTERS,
+    TOKEN_USE_SECONDS,
 )
 
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
@@ -152,17 +159,42 @@ def _too_busy(code: str, what: str, seconds: int) -> Problem:
     return Problem(429, code, f"{what}; try again in {seconds} s", headers=headers)
 
 
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose request it is, by the token that came with it; the first token has no id and no name,
+    and may do everything.
+    """
+
+    token_id: str | None = None
+    token_name: str | None = None
+    scopes: tuple[TokenScope, ...] = ("admin",)
+
+    def may(self, scope: TokenScope) -> bool:
+        return scope in self.scopes or "admin" in self.scopes
+
+
+class _Ticket(msgspec.Struct, kw_only=True):
+    """`streams` counts those that are open by it; one that is not `renewable` opens one."""
+
+    caller: Caller
+    ends: float
+    renewable: bool
+    streams: int = 0
+
+
 class Tickets:
-    """The tickets that are out."""
+    """The tickets that are out. One for a single stream is spent by it. A renewable one opens
+    streams again and again: it lasts while one is open, and for a while after that or after it was
+    renewed.
+    """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._ends: dict[bytes, float] = {}
+        self._tickets: dict[bytes, _Ticket] = {}
 
-    def issue(self) -> str:
+    def issue(self, caller: Caller, *, renewable: bool = False) -> str:
         """A fresh ticket; raises `Problem` while too many are out."""
         self._forget_old()
-        if len(self._ends) >= OPEN_TICKETS:
+        if len(self._tickets) >= OPEN_TICKETS:
             raise Problem(
                 429,
                 "too_many_tickets",
@@ -170,21 +202,58 @@ class Tickets:
                 headers={"retry-after": str(int(TICKET_SECONDS))},
             )
         ticket = f"tkt_{secrets.token_urlsafe(24)}"
-        self._ends[_hash(ticket)] = self._clock() + TICKET_SECONDS
+        life = STREAM_TICKET_SECONDS if renewable else TICKET_SECONDS
+        self._tickets[_hash(ticket)] = _Ticket(
+            caller=caller, ends=self._clock() + life, renewable=renewable
+        )
         return ticket
 
-    def redeem(self, ticket: str) -> bool:
-        """Whether a ticket is good; from now on it is not."""
-        ends = self._ends.pop(_hash(ticket), None)
-        return ends is not None and self._clock() < ends
+    def redeem(self, ticket: str) -> Caller | None:
+        """Whose ticket it is, for one that is good; one for a single stream is spent by this."""
+        found = self._find_live(ticket)
+        if found is not None and not found.renewable:
+            del self._tickets[_hash(ticket)]
+        return None if found is None else found.caller
+
+    def renew(self, ticket: str, caller: Caller) -> bool:
+        """Let a renewable ticket of this caller's last anew; false where there is none."""
+        found = self._find_live(ticket)
+        if found is None or not found.renewable or found.caller != caller:
+            return False
+        found.ends = self._clock() + STREAM_TICKET_SECONDS
+        return True
+
+    @contextmanager
+    def keep_open(self, ticket: str) -> Generator[None]:
+        """A renewable ticket lasts while a stream is open by it, and begins its time anew then."""
+        found = self._tickets.get(_hash(ticket))
+        if found is None:
+            yield
+            return
+        found.streams += 1
+        try:
+            yield
+        finally:
+            found.streams -= 1
+            found.ends = max(found.ends, self._clock() + STREAM_TICKET_SECONDS)
+
+    def revoke(self, token_id: str) -> None:
+        """End every ticket that was made with a token."""
+        kept = {
+            key: each for key, each in self._tickets.items() if each.caller.token_id != token_id
+        }
+        self._tickets = kept
+
+    def _find_live(self, ticket: str) -> _Ticket | None:
+        found = self._tickets.get(_hash(ticket))
+        return None if found is None or self._is_over(found) else found
+
+    def _is_over(self, ticket: _Ticket) -> bool:
+        return ticket.streams == 0 and ticket.ends <= self._clock()
 
     def _forget_old(self) -> None:
-        now = self._clock()
-        # Issued in order, so the oldest stand first.
-        for ticket, ends in list(self._ends.items()):
-            if ends > now:
-                break
-            del self._ends[ticket]
+        for key in [key for key, each in self._tickets.items() if self._is_over(each)]:
+            del self._tickets[key]
 
 
 def _hash(ticket: str) -> bytes:
@@ -269,10 +338,113 @@ def load_token(folder: Path, file_name: str) -> LoadedToken:
 def _read_token(path: Path) -> AccessToken:
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(file, encoding="ascii", errors="replace") as handle:
-        if os.fstat(handle.fileno()).st_mode & _OTHERS:
-            raise InsecureStart(
-                "token_exposed",
-                f"{path.name} in the data folder can be read by other users; set its mode to "
-                "600, or delete it to have a new one generated",
-            )
+        _ensure_private(path, handle.fileno())
         return check_token(handle.read().strip())
+
+
+class _StoredToken(msgspec.Struct, kw_only=True):
+    row: TokenRow
+    digest: str
+
+
+class TokenStore:
+    """The named tokens of a server, in a file that only its user can read and that holds no secret.
+
+    When a token was used last is written now and then, and whenever the file is written anyway.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = monotonic) -> None:
+        self._path = path
+        self._clock = clock
+        self._tokens = {each.digest: each for each in _read_stored_tokens(path)}
+        self._saved = clock()
+
+    def rows(self) -> list[TokenRow]:
+        """Every token, the newest first."""
+        return [each.row for each in reversed(self._tokens.values())]
+
+    def create(
+        self, token_id: str, name: str, scopes: tuple[TokenScope, ...]
+    ) -> tuple[TokenRow, str]:
+        """A token and its secret, which nobody can look up later; raises `Problem`."""
+        taken = {each.row.token_id for each in self._tokens.values()}
+        names = {each.row.name for each in self._tokens.values()}
+        if token_id in taken or name in names:
+            raise Problem(409, "token_exists", "there is a token with this name; revoke it first")
+        if len(self._tokens) >= NAMED_TOKENS:
+            detail = f"there are {NAMED_TOKENS} tokens, the maximum; revoke one first"
+            raise Problem(409, "too_many_tokens", detail)
+        secret = f"fwt_{secrets.token_urlsafe(32)}"
+        row = TokenRow(token_id=token_id, name=name, scopes=scopes, created_at=_now())
+        digest = _hash(secret).hex()
+        self._tokens[digest] = _StoredToken(row=row, digest=digest)
+        self.save()
+        return row, secret
+
+    def revoke(self, token_id: str) -> None:
+        """Let a token open nothing any more; raises `Problem` where there is none."""
+        for digest, each in self._tokens.items():
+            if each.row.token_id == token_id:
+                del self._tokens[digest]
+                self.save()
+                return
+        raise Problem(404, "unknown_token", "no token has this id")
+
+    def find(self, secret: str) -> Caller | None:
+        """Whose token somebody offers; a match is by hash, so that its time tells nothing."""
+        found = self._tokens.get(_hash(secret).hex())
+        if found is None:
+            return None
+        found.row = msgspec.structs.replace(found.row, last_used_at=_now())
+        if self._clock() - self._saved >= TOKEN_USE_SECONDS:
+            self.save()
+        row = found.row
+        return Caller(token_id=row.token_id, token_name=row.name, scopes=row.scopes)
+
+    def close(self) -> None:
+        """Write down when tokens were used last."""
+        if self._tokens:
+            self.save()
+
+    def save(self) -> None:
+        """Replace the file whole, durably."""
+        fresh = self._path.with_name(f"{self._path.name}.new")
+        with suppress(FileNotFoundError):
+            fresh.unlink()
+        file = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, _MODE)
+        with os.fdopen(file, "wb") as handle:
+            handle.write(msgspec.json.encode(list(self._tokens.values())))
+            handle.flush()
+            os.fsync(handle.fileno())
+        fresh.replace(self._path)
+        self._saved = self._clock()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _read_stored_tokens(path: Path) -> list[_StoredToken]:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return []
+    with os.fdopen(file, "rb") as handle:
+        _ensure_private(path, handle.fileno())
+        try:
+            return msgspec.json.decode(handle.read(), type=list[_StoredToken])
+        except msgspec.DecodeError as error:
+            raise InsecureStart(
+                "tokens_unreadable",
+                f"{path.name} in the data folder cannot be read ({error}); delete it to revoke "
+                "all named tokens",
+            ) from error
+
+
+def _ensure_private(path: Path, file: int) -> None:
+    if os.fstat(file).st_mode & _OTHERS:
+        raise InsecureStart(
+            "token_exposed",
+            f"{path.name} in the data folder can be read by other users; set its mode to "
+            "600, or delete it to have a new one generated",
+        )

@@ -15,7 +15,15 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from factwire.serving.access_control import AccessLimiter, AccessToken, HostPolicy, Tickets
+from factwire.facts.resources import TokenScope
+from factwire.serving.access_control import (
+    AccessLimiter,
+    AccessToken,
+    Caller,
+    HostPolicy,
+    Tickets,
+    TokenStore,
+)
 from factwire.serving.asgi import (
     BROWSER_POLICY,
     Application,
@@ -139,10 +147,17 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     host_policy: HostPolicy
     tickets: Tickets
     limiter: AccessLimiter
+    tokens: TokenStore
+
+    def find_caller(self, secret: str) -> Caller | None:
+        """Whose token it is."""
+        return Caller() if self.token.matches(secret) else self.tokens.find(secret)
 
 
 class Guard:
-    """An ASGI application around another; `server_name` is what refusals call it."""
+    """An ASGI application around another; `server_name` is what refusals call it, `scope_of` the
+    scope that a request needs.
+    """
 
     def __init__(
         self,
@@ -152,8 +167,10 @@ class Guard:
         is_page: Callable[[Scope], bool] = lambda _: False,
         *,
         server_name: str,
+        scope_of: Callable[[Scope], TokenScope] = lambda _: "admin",
     ) -> None:
         self._application = application
+        self._scope_of = scope_of
         self._access = access
         self._is_stream = is_stream
         self._is_page = is_page
@@ -232,15 +249,33 @@ class Guard:
         return True
 
     def _ensure_credentials(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        caller = self._identify(scope, headers)
+        needed = self._scope_of(scope)
+        if not caller.may(needed):
+            raise Problem(
+                403,
+                "insufficient_scope",
+                f"this needs a token with the scope {needed}; yours has: "
+                f"{', '.join(caller.scopes)}",
+            )
+        scope["state"]["caller"] = caller
+        scope["state"]["via"] = caller.token_name or _client_of(headers)
+
+    def _identify(self, scope: Scope, headers: dict[bytes, bytes]) -> Caller:
+        """Whose request it is; raises `Problem`."""
         address = (scope.get("client") or ("", 0))[0]
         credentials = read_credentials(scope, headers)
-        # First: somebody else's guesses, from the same address, keep nobody out who has the token.
-        if credentials.token is not None and self._access.token.matches(credentials.token):
-            return
+        # First: somebody else's guesses, from the same address, keep nobody out who has a token.
+        if credentials.token is not None:
+            caller = self._access.find_caller(credentials.token)
+            if caller is not None:
+                return caller
         self._access.limiter.ensure_may_try(address)
         if credentials.ticket is not None and self._is_stream(scope):
-            if self._access.tickets.redeem(credentials.ticket):
-                return
+            caller = self._access.tickets.redeem(credentials.ticket)
+            if caller is not None:
+                scope["state"]["ticket"] = credentials.ticket
+                return caller
             self._access.limiter.note_refusal(address)
             raise Problem(401, "ticket_invalid", "the ticket is unknown, used or expired")
         self._access.limiter.note_refusal(address)
@@ -250,6 +285,17 @@ class Guard:
             f"send the token of this {self._server_name} as 'Authorization: Bearer …'",
             headers={"www-authenticate": 'Bearer realm="factwire"'},
         )
+
+
+_PRODUCTS: Final = {b"factwire": "client"}
+
+
+def _client_of(headers: dict[bytes, bytes]) -> str:
+    """What somebody uses: only the workbench has the origin of this server."""
+    if headers.get(b"sec-fetch-site") == b"same-origin":
+        return "workbench"
+    product = headers.get(b"user-agent", b"").partition(b"/")[0]
+    return _PRODUCTS.get(product, "api")
 
 
 def _is_navigation(headers: dict[bytes, bytes]) -> bool:

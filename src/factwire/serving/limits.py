@@ -60,10 +60,19 @@ TOKEN_CHARACTERS: Final = 24
 """Minimum number of characters of a token that a person chooses; a generated one has more."""
 
 TICKET_SECONDS: Final = 30.0
-"""Seconds in which a ticket can be used."""
+"""Seconds in which a ticket for one stream can be used."""
+
+STREAM_TICKET_SECONDS: Final = 300.0
+"""Seconds that a renewable ticket lasts after it was issued or renewed, or its stream ended."""
+
+NAMED_TOKENS: Final = 100
+"""Tokens that a server has beside its first one."""
+
+TOKEN_USE_SECONDS: Final = 60.0
+"""Seconds after which the last use of tokens is written down again."""
 
 OPEN_TICKETS: Final = 1_000
-"""Tickets that may be unused at the same time."""
+"""Tickets that may be out at the same time."""
 
 BODY_BYTES: Final = 8 * 1024 * 1024
 """Bytes of a request's body; larger content is sent as a ref."""

@@ -179,7 +179,91 @@ _KEY: Final = {
     "required": False,
     "description": "A request that is repeated with the same key is executed once.",
     "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
+    "example": "order-4711",
 }
+
+
+_TRACE: Final = {
+    "description": "The id of this request in logs and traces.",
+    "schema": {"type": "string"},
+    "example": "4bf92f3577b34da6a3ce929d0e0e4736",
+}
+_AS_OF: Final = {
+    "description": "The cursor that the answer is true as of; streams continue from there.",
+    "schema": {"type": "string"},
+    "example": "fw1.2k5n.0000000000000812",
+}
+_REPLAYED: Final = {
+    "description": "true where this is the stored answer to an earlier request with the same key.",
+    "schema": {"type": "string", "const": "true"},
+    "example": "true",
+}
+_RETRY: Final = {
+    "description": "Seconds after which to try again; with statuses 429 and 503.",
+    "schema": {"type": "integer", "minimum": 0},
+    "example": 1,
+}
+
+
+def _answer_headers(method: str) -> Schema:
+    """The headers of every answer to a method."""
+    own = {"GET": {"X-As-Of": _AS_OF}, "POST": {"Idempotency-Replayed": _REPLAYED}}
+    return {"X-Trace-Id": _TRACE, **own.get(method, {})}
+
+
+_EXAMPLE_TEXTS: Final = {
+    "At": "2026-01-31T12:00:00.000Z",
+    "Id": "id_01J9ZK3V7Q4W8N2X5Y6T0R1S2P",
+    "cursor": "fw1.2k5n.0000000000000812",
+    "asOf": "fw1.2k5n.0000000000000812",
+}
+_EXAMPLE_DEPTH: Final = 5
+
+
+def build_example(schema: Schema, components: Schema, name: str = "", depth: int = 0) -> Any:
+    """A value that a schema allows: the fields that must be there, and what they hold."""
+    if "$ref" in schema:
+        inner = components[str(schema["$ref"]).rpartition("/")[2]]
+        return build_example(inner, components, name, depth + 1)
+    for word in ("const", "default"):
+        if schema.get(word) is not None:
+            return schema[word]
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "anyOf" in schema:
+        return build_example(schema["anyOf"][0], components, name, depth)
+    return _plain_example(schema, components, name, depth)
+
+
+def _plain_example(schema: Schema, components: Schema, name: str, depth: int) -> Any:
+    match schema.get("type"):
+        case "object":
+            fields = schema.get("properties", {})
+            return {
+                each: build_example(fields[each], components, each, depth + 1)
+                for each in schema.get("required", ())
+            }
+        case "array" if depth < _EXAMPLE_DEPTH and "items" in schema:
+            return [build_example(schema["items"], components, name, depth + 1)]
+        case "string":
+            found = (text for ending, text in _EXAMPLE_TEXTS.items() if name.endswith(ending))
+            return "" if schema.get("contentEncoding") else next(found, name or "text")
+        case kind:
+            plain: Schema = {"array": [], "integer": 1, "number": 1, "boolean": True}
+            return schema.get("minimum", plain.get(str(kind)))
+
+
+def _add_examples(document: Schema) -> Schema:
+    """The document with an example at every JSON body and answer."""
+    components = document["components"]["schemas"]
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            bodies = (operation.get("requestBody", {}), *operation["responses"].values())
+            for body in bodies:
+                content = body.get("content", {}).get(_JSON)
+                if content is not None and "example" not in content:
+                    content["example"] = build_example(content["schema"], components)
+    return document
 
 
 def build_document(handlers: Sequence[HTTPRouteHandler], api: ApiDescription) -> Schema:
@@ -207,7 +291,7 @@ def build_document(handlers: Sequence[HTTPRouteHandler], api: ApiDescription) ->
         api,
     )
     plain: Schema = msgspec.json.decode(msgspec.json.encode(document))
-    return plain
+    return _add_examples(plain)
 
 
 def public_path(path: str) -> str:
@@ -275,7 +359,9 @@ def _build_query_parameter(
 def _build_responses(handler: HTTPRouteHandler, path: str, types: WireTypes) -> Schema:
     content = _build_content(handler, types)
     status = str(handler.status_code)
-    responses: Schema = {status: {"description": "Success.", **content}}
+    [method] = handler.http_methods
+    headers = _answer_headers(str(method))
+    responses: Schema = {status: {"description": "Success.", "headers": headers, **content}}
     for refused in _refusal_statuses(handler, path):
         responses[str(refused)] = REFUSED
     for other in handler.opt.get(ALSO, ()):
@@ -328,6 +414,7 @@ def _build_components(types: WireTypes) -> Schema:
         "responses": {
             "Problem": {
                 "description": "Why the request was refused, with a stable code.",
+                "headers": {"X-Trace-Id": _TRACE, "Retry-After": _RETRY},
                 "content": problem,
             }
         },

@@ -178,6 +178,10 @@ class RouteTemplates:
         name, colon, verb = parts[-1].rpartition(":") if parts else ("", "", "")
         if colon and name and verb in self._verbs:
             parts[-1:] = [name, f":{verb}"]
+        return self.match_parts(parts)
+
+    def match_parts(self, parts: Iterable[str]) -> str:
+        """The template of a path whose verb is a part of its own, as in a path that routes."""
         place: dict[str, Any] | None = self._tree
         for part in parts:
             place = place.get(part) or place.get(_ANY)

@@ -1,6 +1,6 @@
 /** What waits for a decision, the same whether a state or the Edge's list tells of it. */
 
-import type { Action } from "../api/generated/projection";
+import type { Action, Person } from "../api/generated/projection";
 import type { Approval } from "../api/generated/rest";
 import { formOf, type Form } from "./form";
 
@@ -75,7 +75,7 @@ export function requestOfAction(action: Action, teammate: string | null): Approv
     form: formOf(kind, action.responseSchema ?? null, action.options ?? null),
     ways: waysOf(action.options ?? []),
     decision: action.decision ?? null,
-    decidedBy: action.decidedBy ?? null,
+    decidedBy: personText(action.decidedBy),
     reason: action.reason ?? null,
     applied: action.applied ?? null,
     decidedAt: action.resolvedAt ?? null,
@@ -109,13 +109,19 @@ export function requestOfApproval(row: Approval, details: Details): ApprovalRequ
     form: details === "unread" ? "unread" : (whole?.form ?? formOf(row.kind, null, null)),
     ways: whole?.ways ?? [],
     decision: row.decision ?? null,
-    decidedBy: row.decidedBy ?? null,
+    decidedBy: personText(row.decidedBy),
     reason: row.reason ?? null,
     applied: row.applied ?? null,
     decidedAt: row.decidedAt ?? null,
     sentAt: row.sentAt ?? null,
     appliedAt: row.appliedAt ?? null,
   };
+}
+
+/** Who did something, and by what means: "Ada via workbench". Older facts have only a name. */
+export function personText(who: Person | string | null | undefined): string | null {
+  if (who == null || typeof who === "string") return who ?? null;
+  return who.via == null ? who.name : `${who.name} via ${who.via}`;
 }
 
 function waysOf(options: unknown[]): OfferedWay[] {

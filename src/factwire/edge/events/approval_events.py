@@ -7,7 +7,7 @@ does.
 
 from typing import Any, Final
 
-from factwire.facts import Fact
+from factwire.facts import Fact, Person, to_person
 from factwire.facts.classes.payloads import ActionDecisionPayload, ActionRequestPayload
 from factwire.facts.json_values import text_at
 from factwire.facts.vocabulary import UNKNOWN
@@ -50,7 +50,7 @@ class ApprovalDecision(EventPayload, frozen=True):
     decision: str
     applied: bool
     run_id: str | None = None
-    decided_by: str | None = None
+    decided_by: Person | None = None
     reason: str | None = None
     requested_at: str | None = None
     decided_at: str | None = None
@@ -82,7 +82,7 @@ class PermissionDecision(EventPayload, frozen=True):
     tool_name: str | None = None
     call_id: str | None = None
     reason: str | None = None
-    decided_by: str | None = None
+    decided_by: Person | None = None
     requested_at: str | None = None
     decided_at: str | None = None
     sent_at: str | None = None
@@ -174,7 +174,7 @@ def _to_permission_decision(fact: Fact) -> TypedPayload | None:
         tool_name=text_at(fact.payload, "toolName"),
         call_id=tool_of(fact),
         reason=fields.reason,
-        decided_by=fields.decided_by,
+        decided_by=to_person(fields.decided_by),
         **_read_times(fact, fields),
     )
 
@@ -189,7 +189,7 @@ def _to_approval_decision(fact: Fact) -> TypedPayload | None:
         decision=_read_decision(fact, fields),
         applied=fields.applied is True,
         run_id=run_id_of(fact),
-        decided_by=fields.decided_by,
+        decided_by=to_person(fields.decided_by),
         reason=fields.reason,
         **_read_times(fact, fields),
     )

@@ -210,7 +210,7 @@ _PRELUDE: Final = """\
 // Generated from Factwire's types by `factwire schema typescript --name edge`; change those
 // instead. Facts and states are in factwire.d.ts and projection.d.ts, beside this file.
 
-import type { Fact, JsonObject } from "./factwire.js";
+import type { Fact, JsonObject, Person } from "./factwire.js";
 import type { Operation, ProjectionState } from "./projection.js";
 """
 _ENVELOPES: Final = """\

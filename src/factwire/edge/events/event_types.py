@@ -10,7 +10,7 @@ passes for a type that is not its own: a fact that says it is an `error` or a `c
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -26,7 +26,7 @@ from factwire.edge.events import (
     tool_events,
     usage_events,
 )
-from factwire.facts import CORRELATION_IDS, Fact
+from factwire.facts import CORRELATION_IDS, KNOWN_CLASSES, Fact
 from factwire.facts.fact import ATTRIBUTES
 from factwire.facts.refs import REF_LISTS
 from factwire.facts.resources import Item
@@ -212,6 +212,14 @@ def _build_event_type(name: str) -> EventType:
 
 EVENT_TYPES: Final[dict[str, EventType]] = {name: _build_event_type(name) for name in _LIST}
 """Every type by its name. `error` and `unknown` follow from no class."""
+
+
+@cache
+def types_of_view(view: View) -> frozenset[str]:
+    """Every type that can be asked for in a view; a class that has no event keeps its own name."""
+    named = (name for name, kind in EVENT_TYPES.items() if view in kind.views)
+    return frozenset((*named, *(KNOWN_CLASSES.keys() - EVENT_TYPES.keys())))
+
 
 FRAME_TYPES: Final = ("checkpoint", "fact", "projection.snapshot", "projection.delta")
 """The names of what streams send that is no envelope."""

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from factwire.facts import Fact
+from factwire.facts import Fact, Person, to_person
 from factwire.facts.classes.payloads import (
     ConversationPayload,
     ItemPayload,
@@ -86,6 +86,7 @@ class ThreadEvent(EventPayload, frozen=True):
     agent_id: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
+    by: Person | None = None
 
 
 class ThreadGone(EventPayload, frozen=True):
@@ -104,6 +105,7 @@ class ThreadFork(EventPayload, frozen=True):
     title: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
+    by: Person | None = None
 
 
 class Runner(EventPayload, frozen=True):
@@ -188,6 +190,7 @@ def _build_thread(fact: Fact) -> ThreadEvent | None:
         project_id=other_id(fact, "projectId", "project_id"),
         conversation_id=other_id(fact, "conversationId", "conversation_id"),
         agent_id=other_id(fact, "agentId", "agent_id"),
+        by=to_person(fact.payload.get("by")),
         **_take_fields(fact, ThreadPayload, "title", "status"),
         **_read_times(fact, "thread.created"),
     )
@@ -206,6 +209,7 @@ def _build_thread_fork(fact: Fact) -> ThreadFork | None:
         thread_id=thread,
         parent_thread_id=parent,
         project_id=other_id(fact, "projectId", "project_id"),
+        by=to_person(fact.payload.get("by")),
         **_take_fields(fact, ThreadForkPayload, "from_item_id", "title"),
         **_read_times(fact, "thread.forked"),
     )

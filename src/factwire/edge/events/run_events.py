@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from factwire.facts import Fact
+from factwire.facts import Fact, Person, to_person
 from factwire.facts.classes.payloads import TurnEndPayload
 from factwire.facts.json_values import objects_of, text_at, whole_number_at
 from factwire.facts.resources import Item, ItemContent, RunStatus
@@ -44,7 +44,7 @@ RunErrorCode = Literal[
 
 
 class RunEvent(EventPayload, frozen=True):
-    """A run that was asked for; `retry_of` names the run that it repeats."""
+    """A run that was asked for, `by` whom; `retry_of` names the run that it repeats."""
 
     run_id: str
     status: RunStatus
@@ -54,11 +54,13 @@ class RunEvent(EventPayload, frozen=True):
     retry_of: str | None = None
     attempt: int | None = None
     created_at: str | None = None
+    by: Person | None = None
 
 
 class RunChange(EventPayload, frozen=True):
     """A run that started or ended, with the times of what has happened to it. One that was
-    cancelled as `steered` never ran: the run `steered_into` took its prompt.
+    cancelled as `steered` never ran: the run `steered_into` took its prompt. `by` is who
+    cancelled it.
     """
 
     run_id: str
@@ -70,6 +72,7 @@ class RunChange(EventPayload, frozen=True):
     started_at: str | None = None
     finished_at: str | None = None
     steered_into: str | None = None
+    by: Person | None = None
 
 
 class RunErrorEvent(EventPayload, frozen=True):
@@ -102,6 +105,7 @@ class RunStatusChange(EventPayload, frozen=True):
     to: RunStatus
     from_: RunStatus | None = msgspec.field(name="from", default=None)
     reason: str | None = None
+    by: Person | None = None
     error: RunErrorEvent | None = None
     created_at: str | None = None
     started_at: str | None = None
@@ -157,6 +161,7 @@ def _build_queued_run(fact: Fact, run: str, payload: dict[str, Any]) -> RunEvent
         retry_of=None if retried is None else run_of(retried),
         attempt=whole_number_at(payload, "attempt"),
         created_at=_read_times(fact).get("created_at") or sent_at(fact.created_at),
+        by=to_person(payload.get("by")),
     )
 
 
@@ -178,7 +183,8 @@ def _to_queue_change(fact: Fact) -> TypedPayload | None:
     if change in _HOLDS:
         before, after = _HOLDS[change]
         reason = text_at(fact.payload, "reason")
-        return _STATUS, RunStatusChange(run_id=run, from_=before, to=after, reason=reason)
+        by = to_person(fact.payload.get("changedBy"))
+        return _STATUS, RunStatusChange(run_id=run, from_=before, to=after, reason=reason, by=by)
     if change in _QUEUED:
         return "run.queued", _build_queued_run(fact, run, fact.payload)
     if change not in _UNQUEUED or text_at(fact.payload, "steerId") is not None:
@@ -200,6 +206,7 @@ def _to_queue_status_change(fact: Fact) -> TypedPayload | None:
         from_="queued",
         to="cancelled",
         reason=ended.reason,
+        by=ended.by,
         created_at=ended.created_at,
         finished_at=ended.finished_at,
     )
@@ -219,9 +226,9 @@ def _add_cancelling(mapping: EventMapping) -> EventMapping:
         if run is None or text_at(fact.payload, "status") != CANCELLING:
             return mapping.to_event(fact)
         before = "waiting" if fact.payload.get("from") == "waiting" else "running"
-        reason, times = text_at(fact.payload, "reason"), _read_times(fact)
+        reason, by = text_at(fact.payload, "reason"), to_person(fact.payload.get("by"))
         return _STATUS, RunStatusChange(
-            run_id=run, from_=before, to=CANCELLING, reason=reason, **times
+            run_id=run, from_=before, to=CANCELLING, reason=reason, by=by, **_read_times(fact)
         )
 
     return EventMapping(to_event, (*mapping.types, _STATUS))
@@ -255,6 +262,7 @@ def _build_user_item(fact: Fact, run: str, item_id: str, status: str) -> Item:
         content=_read_content(fact.payload),
         created_at=time,
         updated_at=time,
+        by=to_person(fact.payload.get("by")),
     )
 
 
@@ -292,6 +300,7 @@ def _build_run_change(fact: Fact, run: str, status: RunStatus, **times: str) -> 
         project_id=fact.project_id,
         thread_id=thread_id_of(fact),
         reason=text_at(fact.payload, "reason"),
+        by=to_person(fact.payload.get("by")) if status == "cancelled" else None,
         **{**_read_times(fact), **times},
     )
 

@@ -39,6 +39,7 @@ from factwire.facts import (
     IntakeResult,
     InvalidFacts,
     LifecycleVerifier,
+    Person,
     Redactor,
     Shape,
     UnreadableInput,
@@ -634,7 +635,7 @@ class OutsideDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What a person decided here on the request of an outside runtime."""
 
     decision: Literal["allow", "deny"]
-    by: str
+    by: Person
     reason: str | None = None
     args_hash: str | None = None
     response: Any = None
@@ -652,7 +653,7 @@ async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDeci
         _ensure_open(edge, row, decided)
         payload = {
             "decision": wanted,
-            "decidedBy": decided.by,
+            "decidedBy": msgspec.to_builtins(decided.by),
             "reason": decided.reason,
             "applied": False,
             "response": decided.response,

@@ -15,18 +15,21 @@ from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import RUNS_WAITING
 from factwire.edge.operations import outside_facts, thread_operations, worktree_operations
 from factwire.edge.records.thread_records import bare_id
-from factwire.facts import InputPart
+from factwire.facts import InputPart, Person
 from factwire.facts.resources import (
     RUN_ENDS,
     Approval,
+    Page,
     QueuedRun,
     Run,
     RunDiff,
+    RunProcess,
     RunWorktree,
     StandingRule,
 )
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.projection import ProjectionState
+from factwire.projection.coding import Process
 from factwire.runtime import RuntimeRefused
 from factwire.runtime.errors import WorkspaceNotAllowed
 from factwire.runtime.mint import run_of
@@ -76,6 +79,7 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     worktree: bool | None = None
     when_busy: Literal["queue", "refuse"] = "queue"
     trace_id: str | None = None
+    by: Person | None = None
 
 
 @contextmanager
@@ -111,6 +115,7 @@ async def start_run(edge: EdgeContext, new: NewRun) -> Run:
                 workspace=place,
                 worktree=worktree,
                 trace_id=new.trace_id,
+                by=new.by,
                 when_busy=new.when_busy,
                 when_full="refuse",
             )
@@ -138,17 +143,19 @@ async def steer_active_run(
     thread_id: str,
     prompt: str,
     parts: tuple[InputPart, ...],
+    *,
     steer_id: str,
+    by: Person,
 ) -> SteerReceipt:
     """Say something to the run that is under way; what became of it."""
     edge.find_own_thread(thread_id)
     with translate_refusals():
-        steered = await edge.runtime.steer(thread_id, prompt, input=parts, steer_id=steer_id)
+        steered = await edge.runtime.steer(thread_id, prompt, input=parts, steer_id=steer_id, by=by)
     await edge.wait_until_settled()
     return steered
 
 
-async def request_cancel(edge: EdgeContext, run_id: str, reason: str) -> Run:
+async def request_cancel(edge: EdgeContext, run_id: str, reason: str, by: Person) -> Run:
     """Ask a run to stop; it may take a while, and its facts tell when it has."""
     run = find_run(edge, run_id)
     if run.status in _ENDED:
@@ -156,7 +163,9 @@ async def request_cancel(edge: EdgeContext, run_id: str, reason: str) -> Run:
             return run
         raise Problem(409, "run_ended", f"the run is already {run.status}")
     thread = edge.find_own_thread(run.thread_id or "")
-    cancelling = asyncio.ensure_future(edge.runtime.cancel(thread.thread_id, run.turn_id, reason))
+    cancelling = asyncio.ensure_future(
+        edge.runtime.cancel(thread.thread_id, run.turn_id, reason, by=by)
+    )
     _CANCELLING.add(cancelling)
     cancelling.add_done_callback(_CANCELLING.discard)
     # What is refused is refused at once; whoever asked need not wait for an agent to stop.
@@ -172,14 +181,18 @@ _CANCELLING: Final[set[asyncio.Future[None]]] = set()
 _HEARD_SECONDS: Final = 0.2
 
 
-async def retry_ended_run(edge: EdgeContext, run_id: str, trace_id: str | None = None) -> Run:
+async def retry_ended_run(
+    edge: EdgeContext, run_id: str, by: Person, trace_id: str | None = None
+) -> Run:
     """Run what ended once more, as a run of its own that names the old one."""
     run = find_run(edge, run_id)
     if run.status not in _ENDED:
         raise Problem(409, "active_run_exists", "the run has not ended; cancel it first")
     thread = edge.find_own_thread(run.thread_id or "")
     with translate_refusals():
-        submitted = await edge.runtime.retry(thread.thread_id, run.turn_id, trace_id=trace_id)
+        submitted = await edge.runtime.retry(
+            thread.thread_id, run.turn_id, trace_id=trace_id, by=by
+        )
     await edge.wait_until_settled()
     return find_run(edge, run_of(submitted.turn_id))
 
@@ -190,6 +203,7 @@ async def decide_approval(
     approval_id: str,
     decision: Literal["allow", "deny"],
     *,
+    by: Person,
     reason: str | None,
     args_hash: str | None,
     always: Literal["thread", "workspace"] | None,
@@ -202,7 +216,7 @@ async def decide_approval(
     thread = edge.find_thread(approval.thread_id or "")
     if thread.runtime_id != edge.mint.runtime_id:
         decided = outside_facts.OutsideDecision(
-            decision=decision, by="edge", reason=reason, args_hash=args_hash, response=response
+            decision=decision, by=by, reason=reason, args_hash=args_hash, response=response
         )
         if always is not None:
             edge.find_own_thread(thread.thread_id)
@@ -212,7 +226,7 @@ async def decide_approval(
             thread.thread_id,
             approval_id,
             decision,
-            by="edge",
+            by=by,
             reason=reason,
             args_hash=args_hash,
             response=response,
@@ -300,48 +314,53 @@ def _too_many_runs(message: str) -> Problem:
     return Problem(429, "too_many_runs", message, headers={"retry-after": "5"})
 
 
-async def list_queue(edge: EdgeContext, thread_id: str) -> list[QueuedRun]:
+async def list_queue(edge: EdgeContext, thread_id: str) -> Page[QueuedRun]:
     """List the queued runs of a thread, next one first."""
     edge.find_own_thread(thread_id)
     state = await edge.runtime.state(thread_id)
-    return [
+    waiting = [
         QueuedRun(
             run_id=run_of(turn.queued_turn_id),
             prompt=turn.prompt,
             agent_id=turn.agent_id,
             status="held" if turn.status == HELD else "queued",
             held_at=turn.held_at,
+            by=turn.by,
         )
         for turn in state.queue.turns
     ]
+    return Page(items=waiting, as_of=str(edge.cursor))
 
 
-async def promote_queued_run(edge: EdgeContext, thread_id: str, run_id: str) -> list[QueuedRun]:
+async def promote_queued_run(edge: EdgeContext, thread_id: str, run_id: str) -> Page[QueuedRun]:
     with translate_refusals():
         await edge.runtime.promote(thread_id, await _find_queued_turn(edge, thread_id, run_id))
     return await _list_settled_queue(edge, thread_id)
 
 
 async def release_queued_runs(
-    edge: EdgeContext, thread_id: str, run_id: str | None
-) -> list[QueuedRun]:
+    edge: EdgeContext, thread_id: str, run_id: str | None, by: Person
+) -> Page[QueuedRun]:
     """Go on after a stop: let a run that is held, or all of them, start in their order."""
     edge.find_own_thread(thread_id)
     turn_id = None if run_id is None else await _find_queued_turn(edge, thread_id, run_id)
     with translate_refusals():
-        await edge.runtime.release(thread_id, turn_id)
+        await edge.runtime.release(thread_id, turn_id, by=by)
     return await _list_settled_queue(edge, thread_id)
 
 
-async def steer_queued_run(edge: EdgeContext, thread_id: str, run_id: str) -> list[QueuedRun]:
+async def steer_queued_run(edge: EdgeContext, thread_id: str, run_id: str) -> Page[QueuedRun]:
     with translate_refusals():
         await edge.runtime.steer_queued(thread_id, await _find_queued_turn(edge, thread_id, run_id))
     return await _list_settled_queue(edge, thread_id)
 
 
-async def remove_queued_run(edge: EdgeContext, thread_id: str, run_id: str) -> list[QueuedRun]:
+async def remove_queued_run(
+    edge: EdgeContext, thread_id: str, run_id: str, by: Person
+) -> Page[QueuedRun]:
+    turn_id = await _find_queued_turn(edge, thread_id, run_id)
     with translate_refusals():
-        await edge.runtime.remove(thread_id, await _find_queued_turn(edge, thread_id, run_id))
+        await edge.runtime.remove(thread_id, turn_id, by=by)
     return await _list_settled_queue(edge, thread_id)
 
 
@@ -354,7 +373,7 @@ async def _find_queued_turn(edge: EdgeContext, thread_id: str, run_id: str) -> s
     raise Problem(404, "unknown_run", "no queued run of this thread has this id")
 
 
-async def _list_settled_queue(edge: EdgeContext, thread_id: str) -> list[QueuedRun]:
+async def _list_settled_queue(edge: EdgeContext, thread_id: str) -> Page[QueuedRun]:
     await edge.wait_until_settled()
     return await list_queue(edge, thread_id)
 
@@ -415,7 +434,7 @@ async def read_run_log(
     if processes is None or run.thread_id is None:
         raise Problem(404, "log_unavailable", "this Edge has no logs of that run")
     seen = await states.now(run.thread_id)
-    known = _run_processes(seen.projection.state, run)
+    known = [each.process_id for each in _run_processes(seen.projection.state, run)]
     chosen = process_id or (known[-1] if known else None)
     if chosen is None or chosen not in known:
         raise Problem(404, "log_unavailable", "no program of this run has a log")
@@ -463,8 +482,31 @@ async def _worktree_diff(edge: EdgeContext, worktree: RunWorktree) -> WorkspaceD
     return await diff_workspace(place, repository=source, base=worktree.base)
 
 
-def _run_processes(state: ProjectionState, run: Run) -> list[str]:
-    """The programs of a run, in the order in which they were started."""
-    return [
-        process.process_id for process in state.processes.values() if process.turn_id == run.turn_id
+async def list_processes(edge: EdgeContext, states: ThreadStates, run_id: str) -> Page[RunProcess]:
+    """The programs of a run, as the projection of its thread has them."""
+    run = find_run(edge, run_id)
+    seen = await states.now(run.thread_id or "")
+    found = [
+        RunProcess(
+            process_id=process.process_id,
+            run_id=run_id,
+            kind=process.kind,
+            status=process.status,
+            command=process.command,
+            cwd=process.cwd,
+            exit_code=process.exit_code,
+            signal=process.signal,
+            output_bytes=process.output_bytes,
+            output_ref=process.output_ref,
+            tool_call_id=process.tool_call_id,
+            started_at=process.started_at,
+            completed_at=process.completed_at,
+        )
+        for process in _run_processes(seen.projection.state, run)
     ]
+    return Page(items=found, as_of=str(seen.cursor))
+
+
+def _run_processes(state: ProjectionState, run: Run) -> list[Process]:
+    """The programs of a run, in the order in which they were started."""
+    return [process for process in state.processes.values() if process.turn_id == run.turn_id]

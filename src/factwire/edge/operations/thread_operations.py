@@ -12,6 +12,7 @@ import msgspec
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import FORKED_TEXT_CHARACTERS, FORKED_VERSIONS
 from factwire.edge.operations import preview_operations, worktree_operations
+from factwire.facts import Person
 from factwire.facts.resources import Conversation, Project, Thread
 from factwire.projection import ProjectionState, conversation
 from factwire.projection.history_window import ForkedHistory, build_forked_history
@@ -125,6 +126,7 @@ class NewThread(msgspec.Struct, frozen=True, kw_only=True):
     conversation_id: str | None = None
     title: str | None = None
     agent_id: str | None = None
+    by: Person | None = None
 
 
 async def add_thread(edge: EdgeContext, new: NewThread, trace_id: str) -> Thread:
@@ -219,6 +221,7 @@ async def add_fork(
         "fromCursor": str(seen.cursor),
         "title": new.title or parent.title,
         "agentId": new.agent_id or parent.agent_id,
+        "by": msgspec.to_builtins(new.by),
     }
     payload = {name: value for name, value in forked.items() if value is not None}
     await edge.write(
@@ -283,13 +286,14 @@ def _ensure_never_used(edge: EdgeContext, thread_id: str) -> None:
         raise Problem(410, "thread_deleted", "a thread with this id was deleted; use another id")
 
 
-def _thread_fields(new: NewThread) -> dict[str, str]:
+def _thread_fields(new: NewThread) -> dict[str, Any]:
     known = {
         "threadId": new.thread_id,
         "projectId": new.project_id,
         "conversationId": new.conversation_id,
         "title": new.title,
         "agentId": new.agent_id,
+        "by": msgspec.to_builtins(new.by),
     }
     return {name: value for name, value in known.items() if value is not None}
 

@@ -6,7 +6,7 @@ import msgspec
 
 from factwire.edge.events.run_events import build_run_error
 from factwire.edge.records.thread_records import key_of, row_of, thread_of
-from factwire.facts import Fact, entity_of, id_of
+from factwire.facts import Fact, entity_of, id_of, to_person
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.classes.payloads import ActionDecisionPayload, ActionRequestPayload
 from factwire.facts.json_values import list_at, object_at, text_at
@@ -87,6 +87,7 @@ def _drop_run(
     if run is not None and run.status in _WAITING:
         run.status, run.reason = "cancelled", reason
         run.steered_into = None if into is None else run_of(into)
+        run.cancelled_by = to_person(fact.payload.get("by"))
         run.finished_at = run.updated_at = fact.created_at
         _dequeue_run(_find_thread(records, fact), run)
 
@@ -152,6 +153,7 @@ def _end_run(records: "Records", _: int, fact: Fact) -> None:
     run.updated_at = fact.created_at
     if run.status == "cancelled":
         run.reason = text_at(fact.payload, "reason")
+        run.cancelled_by = to_person(fact.payload.get("by"))
     if run.status == "failed":
         run.error = _read_run_error(fact)
     thread = _find_thread(records, fact)
@@ -204,6 +206,7 @@ def _add_run(
             attempt=attempt if type(attempt) is int else None,
             work_dir=text_at(payload, "workspace"),
             worktree=_read_worktree(payload),
+            by=to_person(payload.get("by")),
         ),
     )
 
@@ -291,7 +294,7 @@ def _resolve_approval(records: "Records", _: int, fact: Fact) -> None:
     fields = read_payload(fact, ActionDecisionPayload)
     row.decision = fields.decision or row.decision
     row.status = "approved" if row.decision in _ALLOWED else "denied"
-    row.decided_by = fields.decided_by or row.decided_by
+    row.decided_by = to_person(fields.decided_by) or row.decided_by
     row.reason = fields.reason or row.reason
     row.applied = fields.applied if fields.applied is not None else row.applied
     row.response = fact.payload.get("response")

@@ -7,7 +7,7 @@ Lists name things and where they are; the whole of each is in the projection of 
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from factwire.facts import Fact, id_of
+from factwire.facts import Fact, id_of, to_person
 from factwire.facts.classes import payloads
 from factwire.facts.json_values import objects_of, text_at
 from factwire.facts.resources import (
@@ -98,6 +98,8 @@ def _describe_thread(records: "Records", _: int, fact: Fact) -> None:
     row.parent_thread_id = text_at(payload, "parentThreadId") or row.parent_thread_id
     row.from_item_id = text_at(payload, "fromItemId") or row.from_item_id
     row.status = _STATUSES.get(text_at(payload, "status") or "", row.status)
+    if fact.event_class != "thread.updated":
+        row.by = to_person(payload.get("by")) or row.by
 
 
 def _delete_thread(records: "Records", _: int, fact: Fact) -> None:

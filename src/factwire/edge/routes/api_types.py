@@ -10,8 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from factwire.edge.limits import NAME_CHARACTERS, PROMPT_CHARACTERS
-from factwire.facts.resources import Item, Run, SteerAnswer
-from factwire.serving.envelopes import Envelope, FactFrame
+from factwire.facts.resources import Run, SteerAnswer, TokenScope
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARACTERS)]
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARACTERS)]
@@ -127,6 +126,22 @@ class EvidenceBody(RequestBody, frozen=True):
 RawFact = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
 
 
+class TicketBody(RequestBody, frozen=True):
+    """`renewable` asks for a ticket that opens streams again and again; `renew` names one that is
+    to last anew.
+    """
+
+    renewable: bool = False
+    renew: str | None = None
+
+
+class TokenBody(RequestBody, frozen=True):
+    """A token for somebody or something, and what it may do."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=80, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    scopes: Annotated[list[TokenScope], msgspec.Meta(min_length=1, max_length=4)]
+
+
 class FactsBody(RequestBody, frozen=True):
     """A batch of facts, unparsed: each is decoded once, by the rules of its class."""
 
@@ -172,38 +187,8 @@ class ApiAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, r
     """The base of these responses."""
 
 
-class ItemPage(ApiAnswer, frozen=True):
-    """Items of a thread, oldest first; without `next` there are no more. `as_of` is the cursor from
-    which the thread's events go on.
-    """
-
-    items: list[Item]
-    as_of: str
-    next: str | None = None
-
-
 class MessageAnswer(ApiAnswer, frozen=True):
     """The run that a message started, or the result of steering with it."""
 
     run: Run | None = None
     steered: SteerAnswer | None = None
-
-
-class EventPage(ApiAnswer, frozen=True):
-    """Envelopes, oldest first; `cursor` is where the next page begins, `more` whether there is one
-    now.
-    """
-
-    items: list[Envelope]
-    cursor: str
-    more: bool
-
-
-class FactPage(ApiAnswer, frozen=True):
-    """Facts, oldest first; `cursor` is where the next page begins, `more` whether there is one
-    now.
-    """
-
-    items: list[FactFrame]
-    cursor: str
-    more: bool

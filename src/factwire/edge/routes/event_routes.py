@@ -9,23 +9,24 @@ from litestar.status_codes import HTTP_200_OK
 
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.events import build_envelope
+from factwire.edge.events.event_types import types_of_view
 from factwire.edge.operations import outside_facts
 from factwire.edge.routes.api_types import (
     FACT_EXAMPLES,
     FACT_LINE_EXAMPLES,
-    EventPage,
     FactList,
-    FactPage,
     FactsBody,
 )
 from factwire.edge.routes.request_context import EdgeRequest, edge_of
-from factwire.facts.resources import Accepted
+from factwire.facts.resources import Accepted, Page
 from factwire.journal import Cursor, Filter
 from factwire.serving.asgi import Problem
+from factwire.serving.envelopes import Envelope, FactFrame
 from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
 from factwire.serving.rest import declare_answer, declare_body, decode_raw_body
 from factwire.serving.streams import FrameEncoder, Selection, read_cursor
 from factwire.serving.streams import read_message_page as read_page
+from factwire.serving.streams.stream_query import ensure_known_types
 
 View = Literal["runtime", "conversation"]
 Names = Annotated[
@@ -35,7 +36,7 @@ Names = Annotated[
 Items = Annotated[int, QueryParameter(ge=1, le=PAGE_ITEMS_MOST)]
 
 
-@get("/v1/events", tags=["events"], opt=declare_answer(EventPage))
+@get("/v1/events", tags=["events"], opt=declare_answer(Page[Envelope]))
 async def read_events(
     request: EdgeRequest,
     cursor: FromQuery[str | None] = None,
@@ -60,7 +61,7 @@ async def read_events(
     )
 
 
-@get("/v1/facts", tags=["events"], opt=declare_answer(FactPage))
+@get("/v1/facts", tags=["events"], opt=declare_answer(Page[FactFrame]))
 async def read_facts(
     request: EdgeRequest,
     cursor: FromQuery[str | None] = None,
@@ -115,13 +116,12 @@ async def read_events_page(
     limit: int,
 ) -> Response[bytes]:
     """One page of envelopes."""
-    wanted = Filter(project=project_id, thread=thread_id, run=run_id)
-    selection = Selection(
-        face="events",
-        view=view,
-        filter=_nonempty_filter(wanted),
-        types=_split_names(types, "types"),
+    wanted, names = (
+        Filter(project=project_id, thread=thread_id, run=run_id),
+        _split_names(types, "types"),
     )
+    ensure_known_types(names, view, types_of_view)
+    selection = Selection(face="events", view=view, filter=_nonempty_filter(wanted), types=names)
     return await _read_page(request, selection, cursor, limit)
 
 

@@ -5,6 +5,7 @@ from litestar import delete, get, patch, post
 from litestar.params import FromPath, JSONBody
 from litestar.status_codes import HTTP_201_CREATED, HTTP_204_NO_CONTENT
 
+from factwire.edge.edge_context import EdgeContext
 from factwire.edge.operations import thread_operations
 from factwire.edge.routes.api_types import ConversationBody, MemberBody, ProjectBody, ProjectChange
 from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id
@@ -75,6 +76,12 @@ async def create_conversation(
     )
 
 
+@get("/v1/conversations/{conversation_id:str}", tags=["conversations"])
+async def read_conversation(request: EdgeRequest, conversation_id: FromPath[str]) -> Conversation:
+    """Get a conversation and its members."""
+    return _find_conversation(edge_of(request), conversation_id)
+
+
 @post(
     "/v1/conversations/{conversation_id:str}/members",
     status_code=HTTP_201_CREATED,
@@ -85,14 +92,19 @@ async def add_member(
 ) -> Conversation:
     """Add a member to a conversation."""
     edge = edge_of(request)
-    row = edge.records.conversations.get(conversation_id)
-    if row is None:
-        raise Problem(404, "unknown_conversation", "no conversation has this id")
+    row = _find_conversation(edge, conversation_id)
     if row.members.get(data.member_id) == data.member_type:
         return row
     return await thread_operations.add_conversation_member(
         edge, conversation_id, data.member_id, data.member_type, trace_of(request)
     )
+
+
+def _find_conversation(edge: EdgeContext, conversation_id: str) -> Conversation:
+    row = edge.records.conversations.get(conversation_id)
+    if row is None:
+        raise Problem(404, "unknown_conversation", "no conversation has this id")
+    return row
 
 
 ROUTES = [
@@ -103,5 +115,6 @@ ROUTES = [
     delete_project,
     list_conversations,
     create_conversation,
+    read_conversation,
     add_member,
 ]

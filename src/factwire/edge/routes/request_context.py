@@ -1,5 +1,5 @@
-"""What handlers of an Edge share: the Edge behind them, the states of its threads, ids from keys,
-and what was attached to a prompt.
+"""What handlers of an Edge share: the Edge behind them, the states of its threads, who asks, ids
+from keys, and what was attached to a prompt.
 """
 
 from typing import Any, Final, cast
@@ -7,8 +7,9 @@ from typing import Any, Final, cast
 import msgspec
 
 from factwire.edge.edge_context import EdgeContext
-from factwire.facts import InputPart, InvalidFacts, read_input
+from factwire.facts import InputPart, InvalidFacts, Person, read_input
 from factwire.runtime.thread_states import ThreadStates
+from factwire.serving.access_control import Caller
 from factwire.serving.asgi import Problem
 from factwire.serving.rest import JsonRequest, derive_new_id
 
@@ -25,6 +26,17 @@ def edge_of(request: EdgeRequest) -> EdgeContext:
 
 def states_of(request: EdgeRequest) -> ThreadStates:
     return cast("ThreadStates", request.app.state["states"])
+
+
+def caller_of(request: EdgeRequest) -> Caller:
+    return cast("Caller", request.scope["state"]["caller"])  # pyright: ignore[reportTypedDictNotRequiredAccess]
+
+
+def person_of(request: EdgeRequest) -> Person:
+    """Who asks: the person whose Edge this is, by way of a named token or of a program."""
+    state = request.scope["state"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+    device = caller_of(request).token_id
+    return Person(name=edge_of(request).user, device_id=device, via=str(state["via"]))
 
 
 def new_id(request: EdgeRequest, prefix: str) -> str:

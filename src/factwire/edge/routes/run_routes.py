@@ -17,10 +17,26 @@ from factwire.edge.operations import (
 )
 from factwire.edge.operations.run_operations import RunDiff, StandingRule, propose_standing_rule
 from factwire.edge.records.thread_records import bare_id
-from factwire.edge.routes.api_types import CancelBody, DecisionBody, EventPage, PreviewBody, RunBody
+from factwire.edge.routes.api_types import CancelBody, DecisionBody, PreviewBody, RunBody
 from factwire.edge.routes.event_routes import View, read_events_page
-from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id, read_parts, states_of
-from factwire.facts.resources import Approval, ApprovalStatus, Page, Preview, Run, RunStatus
+from factwire.edge.routes.request_context import (
+    EdgeRequest,
+    edge_of,
+    new_id,
+    person_of,
+    read_parts,
+    states_of,
+)
+from factwire.facts.resources import (
+    Approval,
+    ApprovalStatus,
+    Page,
+    Preview,
+    Run,
+    RunProcess,
+    RunStatus,
+)
+from factwire.serving.envelopes import Envelope
 from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
 from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, build_page
 from factwire.serving.rest import declare_answer, declare_bytes, trace_of
@@ -67,6 +83,7 @@ async def create_run(request: EdgeRequest, data: JSONBody[RunBody]) -> Run:
             project_id=run_operations.check_project(edge, data.project_id),
             title=data.title,
             agent_id=data.agent_id,
+            by=person_of(request),
         )
         with run_operations.translate_refusals():
             run_operations.ensure_capacity(edge)
@@ -84,6 +101,7 @@ async def create_run(request: EdgeRequest, data: JSONBody[RunBody]) -> Run:
             worktree=data.worktree,
             when_busy=data.when_busy,
             trace_id=trace,
+            by=person_of(request),
         ),
     )
 
@@ -100,16 +118,18 @@ async def cancel_run(
 ) -> Run:
     """Cancel a run: first through its own protocol, then with signals."""
     reason = (data.reason if data else None) or "requested"
-    return await run_operations.request_cancel(edge_of(request), run_id, reason)
+    return await run_operations.request_cancel(edge_of(request), run_id, reason, person_of(request))
 
 
 @post("/v1/runs/{run_id:str}/:retry", status_code=HTTP_202_ACCEPTED, tags=["runs"])
 async def retry_run(request: EdgeRequest, run_id: FromPath[str]) -> Run:
     """Retry an ended run as a new run; the old one is kept unchanged."""
-    return await run_operations.retry_ended_run(edge_of(request), run_id, trace_of(request))
+    return await run_operations.retry_ended_run(
+        edge_of(request), run_id, person_of(request), trace_of(request)
+    )
 
 
-@get("/v1/runs/{run_id:str}/events", tags=["runs"], opt=declare_answer(EventPage))
+@get("/v1/runs/{run_id:str}/events", tags=["runs"], opt=declare_answer(Page[Envelope]))
 async def read_run_events(
     request: EdgeRequest,
     run_id: FromPath[str],
@@ -157,6 +177,12 @@ async def read_logs(
         "x-next-offset": str(offset + len(found.data)),
     }
     return Response(found.data, media_type="application/octet-stream", headers=headers)
+
+
+@get("/v1/runs/{run_id:str}/processes", tags=["runs"])
+async def list_processes(request: EdgeRequest, run_id: FromPath[str]) -> Page[RunProcess]:
+    """List the programs of a run in the order in which they started; `logs` has their output."""
+    return await run_operations.list_processes(edge_of(request), states_of(request), run_id)
 
 
 @get("/v1/runs/{run_id:str}/diff", tags=["runs"])
@@ -211,6 +237,7 @@ async def decide_permission(request: EdgeRequest, data: JSONBody[DecisionBody]) 
         data.run_id,
         data.request_id,
         data.decision,
+        by=person_of(request),
         reason=data.reason,
         args_hash=data.args_hash,
         always=data.always,
@@ -226,6 +253,7 @@ ROUTES: list[Any] = [
     retry_run,
     read_run_events,
     read_logs,
+    list_processes,
     read_diff,
     list_approvals,
     read_approval,

@@ -1,18 +1,37 @@
-"""The Edge itself: whether it is well, its figures, its agents, tickets for streams."""
+"""The Edge itself: whether it is well, its figures, its agents, tokens and tickets for streams."""
 
 from typing import Any, Literal, cast
 
-from litestar import Response, get, post
-from litestar.status_codes import HTTP_200_OK, HTTP_201_CREATED, HTTP_503_SERVICE_UNAVAILABLE
+import msgspec
+from litestar import Response, delete, get, post
+from litestar.params import FromPath, JSONBody
+from litestar.status_codes import (
+    HTTP_200_OK,
+    HTTP_201_CREATED,
+    HTTP_204_NO_CONTENT,
+    HTTP_503_SERVICE_UNAVAILABLE,
+)
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from factwire import __version__
 from factwire.edge.edge_metrics import EdgeObserver
 from factwire.edge.events.event_schemas import build_asyncapi
-from factwire.edge.routes.request_context import EdgeRequest, edge_of
-from factwire.facts.resources import AgentRow, Agents, Health, HealthDetails, Ticket
+from factwire.edge.routes.api_types import TicketBody, TokenBody
+from factwire.edge.routes.request_context import EdgeRequest, caller_of, edge_of, new_id
+from factwire.facts.resources import (
+    AgentRow,
+    Agents,
+    CreatedToken,
+    Health,
+    HealthDetails,
+    Page,
+    Ticket,
+    TokenRow,
+)
 from factwire.journal import JournalUnavailable
-from factwire.serving.limits import TICKET_SECONDS
+from factwire.serving.asgi import Problem
+from factwire.serving.guard import Access
+from factwire.serving.limits import STREAM_TICKET_SECONDS, TICKET_SECONDS
 from factwire.serving.rest import ALSO, declare_bytes
 
 
@@ -88,14 +107,56 @@ async def list_agents(request: EdgeRequest) -> Agents:
         AgentRow(agent_id=name, available=False, code=error.code, message=str(error))
         for name, error in registered.problems.items()
     ]
-    return Agents(items=[*there, *missing], default=request.app.state["default_agent"])
+    return Agents(
+        items=[*there, *missing],
+        as_of=str(edge_of(request).cursor),
+        default=request.app.state["default_agent"],
+    )
+
+
+def access_of(request: EdgeRequest) -> Access:
+    return cast("Access", request.app.state["access"])
 
 
 @post("/v1/tickets", status_code=HTTP_201_CREATED, tags=["service"])
-async def create_ticket(request: EdgeRequest) -> Ticket:
-    """Create a ticket for one stream, for clients that cannot send headers."""
-    ticket = request.app.state["tickets"].issue()
-    return Ticket(ticket=ticket, expires_in=TICKET_SECONDS)
+async def create_ticket(request: EdgeRequest, data: JSONBody[TicketBody | None] = None) -> Ticket:
+    """Create a ticket for clients that cannot send headers: for one stream or, with `renewable`,
+    for a stream that reconnects. With `renew`, an existing renewable ticket lasts anew.
+    """
+    wanted, tickets, caller = data or TicketBody(), access_of(request).tickets, caller_of(request)
+    if wanted.renew is not None:
+        if not tickets.renew(wanted.renew, caller):
+            detail = "the ticket is unknown, expired, not renewable or another token's"
+            raise Problem(404, "ticket_invalid", detail)
+        return Ticket(ticket=wanted.renew, expires_in=STREAM_TICKET_SECONDS, renewable=True)
+    ticket = tickets.issue(caller, renewable=wanted.renewable)
+    life = STREAM_TICKET_SECONDS if wanted.renewable else TICKET_SECONDS
+    return Ticket(ticket=ticket, expires_in=life, renewable=wanted.renewable)
+
+
+@get("/v1/tokens", tags=["tokens"])
+async def list_tokens(request: EdgeRequest) -> Page[TokenRow]:
+    """List the named tokens with their scopes and last use, newest first; never a secret."""
+    rows = access_of(request).tokens.rows()
+    return Page(items=rows, as_of=str(edge_of(request).cursor))
+
+
+@post("/v1/tokens", status_code=HTTP_201_CREATED, tags=["tokens"])
+async def create_token(request: EdgeRequest, data: JSONBody[TokenBody]) -> CreatedToken:
+    """Create a named token with limited scopes; the response is the only one with its secret."""
+    scopes = tuple(sorted(set(data.scopes)))
+    store = access_of(request).tokens
+    row, secret = store.create(new_id(request, "tok"), data.name.strip() or data.name, scopes)
+    return CreatedToken(**msgspec.structs.asdict(row), token=secret)
+
+
+@delete("/v1/tokens/{token_id:str}", status_code=HTTP_204_NO_CONTENT, tags=["tokens"])
+async def revoke_token(request: EdgeRequest, token_id: FromPath[str]) -> None:
+    """Revoke a token: it opens nothing any more, and its open streams are closed."""
+    access = access_of(request)
+    access.tokens.revoke(token_id)
+    access.tickets.revoke(token_id)
+    request.app.state["streams"].close_token(token_id)
 
 
 @get("/asyncapi.json", tags=["service"])
@@ -110,4 +171,13 @@ async def read_openapi(request: EdgeRequest) -> dict[str, Any]:
     return cast("dict[str, Any]", request.app.state["openapi"]())
 
 
-ROUTES: list[Any] = [read_health, list_agents, create_ticket, read_asyncapi, read_openapi]
+ROUTES: list[Any] = [
+    read_health,
+    list_agents,
+    create_ticket,
+    list_tokens,
+    create_token,
+    revoke_token,
+    read_asyncapi,
+    read_openapi,
+]

@@ -12,13 +12,19 @@ from factwire.edge.operations import run_operations, thread_operations
 from factwire.edge.operations.run_operations import QueuedRun
 from factwire.edge.routes.api_types import (
     ForkBody,
-    ItemPage,
     MessageAnswer,
     MessageBody,
     ThreadBody,
     ThreadChange,
 )
-from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id, read_parts, states_of
+from factwire.edge.routes.request_context import (
+    EdgeRequest,
+    edge_of,
+    new_id,
+    person_of,
+    read_parts,
+    states_of,
+)
 from factwire.facts.resources import (
     Activity,
     Item,
@@ -76,6 +82,7 @@ def _message_items(
                 content=ItemContent(text=str(part.text), refs=message.input_refs),
                 created_at=message.created_at,
                 updated_at=message.completed_at or message.created_at,
+                by=message.by,
             )
         elif isinstance(part, ToolPreviewPart) and part.tool_call_id in state.tools:
             yield _build_tool_item(state, state.tools[part.tool_call_id], project_id, run_id)
@@ -150,6 +157,7 @@ async def create_thread(request: EdgeRequest, data: JSONBody[ThreadBody]) -> Thr
         conversation_id=data.conversation_id,
         title=data.title,
         agent_id=data.agent_id,
+        by=person_of(request),
     )
     with run_operations.translate_refusals():
         return await thread_operations.add_thread(edge_of(request), new, trace_of(request))
@@ -193,7 +201,9 @@ async def fork_thread(
     request: EdgeRequest, thread_id: FromPath[str], data: JSONBody[ForkBody]
 ) -> Thread:
     """Fork a thread: create one that begins with its conversation at a given point."""
-    new = thread_operations.NewThread(thread_id=new_id(request, "thr"), title=data.title)
+    new = thread_operations.NewThread(
+        thread_id=new_id(request, "thr"), title=data.title, by=person_of(request)
+    )
     return await thread_operations.add_fork(
         edge_of(request),
         states_of(request),
@@ -215,7 +225,7 @@ async def list_items(
     limit: Annotated[
         int, QueryParameter(ge=1, le=LIST_ITEMS_MOST, description="The number of items per page.")
     ] = DEFAULT_LIMIT,
-) -> ItemPage:
+) -> Page[Item]:
     """List the items of a thread, oldest first, as of the cursor `asOf`."""
     row = edge_of(request).find_thread(thread_id)
     seen = await states_of(request).now(thread_id)
@@ -223,7 +233,18 @@ async def list_items(
     start = _position_after(found, after)
     shown = found[start : start + limit]
     more = start + limit < len(found)
-    return ItemPage(items=shown, as_of=str(seen.cursor), next=shown[-1].item_id if more else None)
+    return Page(items=shown, as_of=str(seen.cursor), next=shown[-1].item_id if more else None)
+
+
+@get("/v1/threads/{thread_id:str}/items/{item_id:str}", tags=["threads"])
+async def read_item(request: EdgeRequest, thread_id: FromPath[str], item_id: FromPath[str]) -> Item:
+    """Get an item of a thread."""
+    row = edge_of(request).find_thread(thread_id)
+    seen = await states_of(request).now(thread_id)
+    for item in items_of(seen.projection.state, row.project_id):
+        if item.item_id == item_id:
+            return item
+    raise Problem(404, "unknown_item", "no item of this thread has this id")
 
 
 @get(
@@ -267,7 +288,9 @@ async def post_message(
     edge.find_own_thread(thread_id)
     turn_id = new_id(request, "trn")
     if data.mode == "steer":
-        steered = await run_operations.steer_active_run(edge, thread_id, data.text, parts, turn_id)
+        steered = await run_operations.steer_active_run(
+            edge, thread_id, data.text, parts, steer_id=turn_id, by=person_of(request)
+        )
         return MessageAnswer(steered=SteerAnswer(**msgspec.structs.asdict(steered)))
     new = run_operations.NewRun(
         turn_id=turn_id,
@@ -280,12 +303,13 @@ async def post_message(
         options=data.options or {},
         when_busy="refuse" if data.mode == "refuse" else "queue",
         trace_id=trace_of(request),
+        by=person_of(request),
     )
     return MessageAnswer(run=await run_operations.start_run(edge, new))
 
 
 @get("/v1/threads/{thread_id:str}/queue", tags=["threads"])
-async def read_queue(request: EdgeRequest, thread_id: FromPath[str]) -> list[QueuedRun]:
+async def read_queue(request: EdgeRequest, thread_id: FromPath[str]) -> Page[QueuedRun]:
     """List the queued runs of a thread, next one first."""
     return await run_operations.list_queue(edge_of(request), thread_id)
 
@@ -293,29 +317,33 @@ async def read_queue(request: EdgeRequest, thread_id: FromPath[str]) -> list[Que
 @post("/v1/threads/{thread_id:str}/queue/{run_id:str}/:promote", status_code=200, tags=["threads"])
 async def promote_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
-) -> list[QueuedRun]:
+) -> Page[QueuedRun]:
     """Move a queued run to the front."""
     return await run_operations.promote_queued_run(edge_of(request), thread_id, run_id)
 
 
 @post("/v1/threads/{thread_id:str}/queue/:continue", status_code=200, tags=["threads"])
-async def continue_queue(request: EdgeRequest, thread_id: FromPath[str]) -> list[QueuedRun]:
+async def continue_queue(request: EdgeRequest, thread_id: FromPath[str]) -> Page[QueuedRun]:
     """Continue after a stop: start the held runs of a thread, one after the other."""
-    return await run_operations.release_queued_runs(edge_of(request), thread_id, None)
+    return await run_operations.release_queued_runs(
+        edge_of(request), thread_id, None, person_of(request)
+    )
 
 
 @post("/v1/threads/{thread_id:str}/queue/{run_id:str}/:continue", status_code=200, tags=["threads"])
 async def continue_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
-) -> list[QueuedRun]:
+) -> Page[QueuedRun]:
     """Start a held run as soon as the thread is free; other held runs stay held."""
-    return await run_operations.release_queued_runs(edge_of(request), thread_id, run_id)
+    return await run_operations.release_queued_runs(
+        edge_of(request), thread_id, run_id, person_of(request)
+    )
 
 
 @post("/v1/threads/{thread_id:str}/queue/{run_id:str}/:steer", status_code=200, tags=["threads"])
 async def steer_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
-) -> list[QueuedRun]:
+) -> Page[QueuedRun]:
     """Send the prompt of a queued run to the active run instead."""
     return await run_operations.steer_queued_run(edge_of(request), thread_id, run_id)
 
@@ -323,9 +351,11 @@ async def steer_queued(
 @delete("/v1/threads/{thread_id:str}/queue/{run_id:str}", status_code=200, tags=["threads"])
 async def remove_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
-) -> list[QueuedRun]:
+) -> Page[QueuedRun]:
     """Remove a run from the queue; it will not start."""
-    return await run_operations.remove_queued_run(edge_of(request), thread_id, run_id)
+    return await run_operations.remove_queued_run(
+        edge_of(request), thread_id, run_id, person_of(request)
+    )
 
 
 def _matches_search(row: Thread, words: list[str]) -> bool:
@@ -358,6 +388,7 @@ ROUTES = [
     archive_thread,
     fork_thread,
     list_items,
+    read_item,
     read_projection,
     read_thread_model,
     post_message,

@@ -15,12 +15,35 @@ class Payload(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
     """The root of the payload types; unknown fields are allowed in all of them."""
 
 
+class Person(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """Somebody who did something: `via` is what they used, such as the workbench or a token."""
+
+    name: str
+    via: str | None = None
+    user_id: str | None = None
+    device_id: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.via is None else f"{self.name} via {self.via}"
+
+
+def to_person(value: object) -> Person | None:
+    """Who is meant; older facts and other runtimes have only a name."""
+    if isinstance(value, Person):
+        return value
+    try:
+        return Person(name=value) if isinstance(value, str) else msgspec.convert(value, Person)
+    except msgspec.ValidationError:
+        return None
+
+
 class TurnStartPayload(Payload):
     """turn.submitted, turn.started: what was asked."""
 
     prompt: str | None = None
     input: list[dict[str, Any]] | None = None
     agent_id: str | None = None
+    by: Person | str | None = None
 
 
 class TurnEndPayload(Payload):
@@ -31,6 +54,7 @@ class TurnEndPayload(Payload):
     message: str | None = None
     reason: str | None = None
     duration_ms: float | None = None
+    by: Person | str | None = None
 
 
 class RunStatusPayload(Payload):
@@ -116,7 +140,7 @@ class ActionDecisionPayload(Payload):
 
     decision: str | None = None
     reason: str | None = None
-    decided_by: str | None = None
+    decided_by: Person | str | None = None
     applied: bool | None = None
     requested_at: str | None = None
     decided_at: str | None = None
@@ -154,6 +178,7 @@ class QueuePayload(Payload):
     queued_turns: list[dict[str, Any]] | None = None
     queued_turn_count: int | None = None
     reason: str | None = None
+    by: Person | str | None = None
 
 
 class ContextPayload(Payload):
@@ -441,7 +466,7 @@ class PolicyTermsPayload(PermissionPayload):
     """policy.changed: the rule or mode that holds from here on, and who decided it."""
 
     rules: list[str] | None = None
-    decided_by: str | None = None
+    decided_by: Person | str | None = None
     standing: StandingGrant | None = None
 
 
@@ -495,6 +520,7 @@ class ThreadPayload(Payload):
     agent_id: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
+    by: Person | str | None = None
 
 
 class ThreadForkPayload(Payload):
@@ -505,6 +531,7 @@ class ThreadForkPayload(Payload):
     from_item_id: str | None = None
     project_id: str | None = None
     title: str | None = None
+    by: Person | str | None = None
 
 
 class ItemPayload(Payload):

@@ -99,6 +99,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     workspaces: tuple[str, ...] = ()
     worktree: bool = False
     agent: str | None = None
+    user: str | None = None
     agents: dict[str, AgentSettings] = msgspec.field(default_factory=dict[str, AgentSettings])
     mcp: dict[str, McpServer] = msgspec.field(default_factory=dict[str, McpServer])
     policy: PolicySettings = PolicySettings()
@@ -115,6 +116,7 @@ _CATEGORY: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _LARGEST_FACTOR: Final = 100
 _HTTP: Final = re.compile(r"https?://[^\s/@]+(/\S*)?")
 _MOST: Final = 10**9
+USER_CHARACTERS: Final = 80
 
 
 class InvalidValue(Exception):
@@ -145,6 +147,14 @@ def read_text(value: Any, base: ValueBase) -> str:
     if not value.strip() or not value.isprintable():
         raise InvalidValue("non-empty text of printable characters")
     return value
+
+
+def read_user(value: Any, base: ValueBase) -> str:
+    """A name that facts may show to everybody."""
+    name = read_text(value, base).strip()
+    if len(name) > USER_CHARACTERS or find_secrets(name):
+        raise InvalidValue(f"a name of at most {USER_CHARACTERS} characters")
+    return name
 
 
 def read_path(value: Any, base: ValueBase) -> str:
@@ -413,6 +423,7 @@ _ROWS: Final = (
     Setting("workspaces", read_paths, "Folders that agents may work in; none by default."),
     Setting("worktree", read_boolean, "Whether each run of an Edge gets a git worktree."),
     Setting("agent", read_text, "The agent to use when none is named."),
+    Setting("user", read_user, "Your name, shown with what you do; the system user by default."),
     Setting("policy.mode", read_mode, "The decision when no rule applies."),
     Setting("policy.allow", read_rules, "Rules that allow."),
     Setting("policy.ask", read_rules, "Rules that ask; combined from all sources.", gathers=True),

@@ -136,7 +136,9 @@ def _build_configuration(chosen: dict[str, LayerValue], state_folder: str) -> Co
         "mcp": {
             name: McpServer(**fields) for name, fields in _group_by_name("mcp", values).items()
         },
-        **{key: values[key] for key in ("workspaces", "worktree", "agent") if key in values},
+        **{
+            key: values[key] for key in ("workspaces", "worktree", "agent", "user") if key in values
+        },
         **{name: group(**_select_below(name, values)) for name, group in _GROUPS.items()},
     }
     return Configuration(**top)

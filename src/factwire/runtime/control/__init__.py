@@ -31,7 +31,8 @@ from factwire.runtime.control.control_messages import (
 from factwire.runtime.control.control_server import (
     ControlServer,
     RuntimeControls,
-    current_user,
+    terminal_person,
+    user_name,
 )
 from factwire.runtime.control.controls import Controls, answer_request
 
@@ -63,8 +64,9 @@ __all__ = [
     "ThreadStatus",
     "WaitingTurn",
     "answer_request",
-    "current_user",
     "decode_answer",
     "decode_request",
     "encode",
+    "terminal_person",
+    "user_name",
 ]

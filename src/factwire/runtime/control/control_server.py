@@ -12,6 +12,7 @@ from pathlib import Path
 from types import CoroutineType, TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
+from factwire.facts import Person
 from factwire.journal import Filter, Journal
 from factwire.projection.thread_status import QueuedTurn
 from factwire.runtime.control import control_client
@@ -123,7 +124,7 @@ def _reply_refusals(
 class RuntimeControls:
     """`Controls` of a runtime in this process; `by` is who decides and cancels."""
 
-    def __init__(self, runtime: Runtime, *, by: str) -> None:
+    def __init__(self, runtime: Runtime, *, by: Person) -> None:
         self._runtime = runtime
         self._by = by
 
@@ -149,7 +150,7 @@ class RuntimeControls:
             action_id=decision.action_id,
             thread_id=thread_id,
             decision=decision.decision,
-            decided_by=decision.decided_by,
+            decided_by=None if decision.decided_by is None else str(decision.decided_by),
         )
 
     @_reply_refusals
@@ -166,8 +167,8 @@ class RuntimeControls:
         outcome = thread.outcome(turn_id)
         if outcome is not None:
             return build_refusal("turn_ended", f"turn {turn_id} is already {outcome}")
-        reason = request.reason or f"requested by {self._by}"
-        await runtime.cancel(thread_id, turn_id, reason, take_over=request.take_over)
+        reason = request.reason or f"requested by {self._by.name}"
+        await runtime.cancel(thread_id, turn_id, reason, take_over=request.take_over, by=self._by)
         return CancelReply(turn_id=turn_id, thread_id=thread_id)
 
     @_reply_refusals
@@ -182,6 +183,7 @@ class RuntimeControls:
                 thread_id,
                 request.text,
                 steer_id=request.steer_id,
+                by=self._by,
                 when_unsupported="queue" if request.queue else "refuse",
             )
         return SteerReply(
@@ -199,9 +201,9 @@ class RuntimeControls:
         if request.promote is not None:
             await runtime.promote(thread_id, request.promote)
         if request.remove is not None:
-            await runtime.remove(thread_id, request.remove)
+            await runtime.remove(thread_id, request.remove, by=self._by)
         if request.release is not None or request.release_all:
-            await runtime.release(thread_id, request.release)
+            await runtime.release(thread_id, request.release, by=self._by)
         turns = (await runtime.state(thread_id)).queue.turns
         return QueueReply(thread_id=thread_id, turns=tuple(map(_to_waiting_turn, turns)))
 
@@ -244,9 +246,15 @@ class ControlServer:
     """Listens in a data folder for as long as the context lasts."""
 
     def __init__(
-        self, runtime: Runtime, data: str | Path, *, read_seconds: float = READ_SECONDS
+        self,
+        runtime: Runtime,
+        data: str | Path,
+        *,
+        by: Person | None = None,
+        read_seconds: float = READ_SECONDS,
     ) -> None:
         self._runtime = runtime
+        self._by = by or terminal_person()
         self._data = Path(data)
         self._read_seconds = read_seconds
         self.clients = 0
@@ -312,7 +320,7 @@ class ControlServer:
             return build_refusal("malformed", str(error))
         try:
             async with asyncio.timeout(WORK_SECONDS):
-                controls = RuntimeControls(self._runtime, by=current_user())
+                controls = RuntimeControls(self._runtime, by=self._by)
                 return await answer_request(controls, request)
         except TimeoutError:
             return build_refusal("too_slow")
@@ -326,9 +334,16 @@ class ControlServer:
                 await writer.drain()
 
 
-def current_user() -> str:
-    """Who decides here; both ends of the channel belong to the same user."""
+def user_name(configured: str | None = None) -> str:
+    """The name of the person at this machine: as configured, else the system's name for them."""
+    if configured is not None:
+        return configured
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
         return f"user {os.geteuid()}"
+
+
+def terminal_person(configured: str | None = None) -> Person:
+    """Who acts here by a command; both ends of the channel belong to the same user."""
+    return Person(name=user_name(configured), via="terminal")

@@ -31,7 +31,7 @@ from factwire.serving.streams.stream_sinks import FAULT, RESTART, SLOW, CloseRea
 
 
 class MessagePage(msgspec.Struct, frozen=True, kw_only=True):
-    """Some messages; `cursor` is where the next page begins, `more` whether there is one now."""
+    """Some messages; `cursor` is where they end, `more` whether there are others after it now."""
 
     texts: list[bytes]
     cursor: Cursor
@@ -39,9 +39,9 @@ class MessagePage(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> bytes:
         """The page as JSON, its messages byte for byte."""
-        more = b"true" if self.more else b"false"
         cursor = str(self.cursor).encode()
-        return b'{"items":[%s],"cursor":"%s","more":%s}' % (b",".join(self.texts), cursor, more)
+        following = b',"next":"%s"' % cursor if self.more else b""
+        return b'{"items":[%s],"asOf":"%s"%s}' % (b",".join(self.texts), cursor, following)
 
 
 async def read_message_page(

@@ -242,8 +242,13 @@ def encode_checkpoint(wire: Wire, cursor: Cursor) -> bytes:
     return frame_message(wire, "checkpoint", text, cursor)
 
 
+_EVENT_NAMES: Final = {"error": "stream.error"}
+"""Messages whose event has another name: `error` is what a browser calls a lost connection."""
+
+
 def frame_message(wire: Wire, name: str, text: bytes, cursor: Cursor | None) -> bytes:
     """One message as it goes over a wire."""
     if wire == "socket":
         return text_frame(text)
-    return server_sent_event(name, text, None if cursor is None else str(cursor))
+    event = _EVENT_NAMES.get(name, name)
+    return server_sent_event(event, text, None if cursor is None else str(cursor))

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import msgspec
 
 from factwire.journal import Cursor, CursorError, Filter, JournalError, JournalUnavailable
+from factwire.serving.access_control import Caller
 from factwire.serving.asgi import (
     Problem,
     Receive,
@@ -49,6 +50,7 @@ from factwire.serving.streams.live_projection import LiveProjections
 from factwire.serving.streams.stream_query import (
     StreamQuery,
     StreamStart,
+    TypesOfView,
     close_reason_of,
     encode_cursor_error,
     read_cursor,
@@ -59,6 +61,7 @@ from factwire.serving.streams.stream_sinks import (
     CLOSE_NAMES,
     FAULT,
     RESTART,
+    REVOKED,
     UNASKED,
     UNAVAILABLE,
     CloseReason,
@@ -301,9 +304,9 @@ EnterStream = Callable[[StreamReader], Awaitable[None]]
 class Streams:
     """An ASGI application; `owns` says which requests are for it.
 
-    `scope` is where errors of a stream come from, `server_name` what refusals call the server,
-    `log_name` the logger of what begins and ends, `place_of` the project and the conversation of a
-    thread, by which streams can be filtered.
+    `types_of` are the types that `envelope_of` can make, `scope` is where errors of a stream come
+    from, `server_name` what refusals call the server, `log_name` the logger of what begins and
+    ends, `place_of` the project and the conversation of a thread, by which streams can be filtered.
     """
 
     def __init__(
@@ -314,9 +317,11 @@ class Streams:
         log_name: str,
         scope: EventScope,
         envelope_of: EnvelopeBuilder,
+        types_of: TypesOfView,
         place_of: PlaceOf = has_no_place,
     ) -> None:
         self.feed = feed
+        self._types_of = types_of
         self.readers = StreamReaders(feed, scope=scope, envelope_of=envelope_of, place_of=place_of)
         self._server_name = server_name
         self._log = logger(log_name)
@@ -324,6 +329,7 @@ class Streams:
         self._served = 0
         self._opened = 0
         self._closed = dict.fromkeys(CLOSE_NAMES.values(), 0)
+        self._open: dict[StreamSink, str | None] = {}
         self._nobody = asyncio.Event()
         self._nobody.set()
 
@@ -353,11 +359,13 @@ class Streams:
             await receive()
         wire: Wire = "socket" if is_socket else "sse"
         trace_id = scope_trace_id(scope)
-
+        caller: Caller | None = scope["state"].get("caller")
+        token_id = None if caller is None else caller.token_id
         sinks: list[StreamSink] = []
 
         async def admit(sink: StreamSink) -> None:
             sinks.append(sink)
+            self._open[sink] = token_id
             await enter(StreamReader(sink, wire, trace_id))
 
         serve = serve_socket if is_socket else serve_events
@@ -366,6 +374,12 @@ class Streams:
             self._log_stream(FACES.get(scope["path"], "projection"), trace_id, sinks),
         ):
             await serve(scope, receive, send, admit)
+
+    def close_token(self, token_id: str) -> None:
+        """End every stream that was opened with a token."""
+        for sink, owner in tuple(self._open.items()):
+            if owner == token_id:
+                sink.close(REVOKED)
 
     async def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Tell every reader what is durable, then close it; nobody is admitted from now on.
@@ -403,6 +417,8 @@ class Streams:
             yield
         finally:
             reason = CLOSE_NAMES[sinks[0].ended_by if sinks else None]
+            for sink in sinks:
+                self._open.pop(sink, None)
             self._closed[reason] += 1
             self._log.info("stream_closed", stream=face, reason=reason, trace_id=trace_id)
 
@@ -420,7 +436,7 @@ class Streams:
         face = FACES.get(scope["path"])
         if face is None:
             raise Problem(404, "not_found", "no stream at this address")
-        query = read_query(face, scope["query_string"], last)
+        query = read_query(face, scope["query_string"], last, types_of=self._types_of)
         return lambda reader: self.readers.enter(reader, query)
 
     async def _enter_thread(self, thread_id: str, query: bytes, last: str | None) -> EnterStream:

@@ -6,7 +6,7 @@ the text of a cursor, the id of an event or the id of a fact. One that cannot be
 a single `error` envelope with the way to a snapshot, and nothing is replayed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar
 from urllib.parse import parse_qsl, quote
@@ -21,6 +21,7 @@ from factwire.serving.envelopes import (
     ErrorDetails,
     EventIdInvalid,
     Scope,
+    View,
     build_error_event,
     encode_frame,
     fact_id_of,
@@ -62,12 +63,36 @@ class StreamQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = PAGE_ITEMS
 
 
-def read_query(face: Face, query: bytes, last_event_id: str | None = None) -> StreamQuery:
+TypesOfView = Callable[[View], frozenset[str]]
+"""View → the types of its envelopes."""
+
+
+def ensure_known_types(names: Iterable[str], view: View, types_of: TypesOfView) -> None:
+    """Raise `Problem` for a name that stands for no type of a view: nothing would ever come."""
+    existing = types_of(view)
+    for name in names:
+        if name not in existing and not any(each.startswith(f"{name}.") for each in existing):
+            others = [other for other in VIEWS if other != view and name in types_of(other)]
+            hint = f"; use view={others[0]}" if others else "; `types` lists what exists"
+            raise Problem(
+                400,
+                "unknown_type",
+                f"types: view={view} has no type {name[:80]!r}{hint}",
+                types=sorted(existing),
+            )
+
+
+def read_query(
+    face: Face, query: bytes, last_event_id: str | None = None, *, types_of: TypesOfView
+) -> StreamQuery:
     """The query of a stream or a page; raises `Problem`.
 
     `last_event_id` is what a browser sends when it comes again; it is newer than the URL.
     """
     pairs = _read_pairs(face, query)
+    view: View = _parse_choice(pairs, "view", VIEWS, "runtime")
+    types = _parse_names(pairs, "types")
+    ensure_known_types(types, view, types_of)
     wanted = Filter(
         **{field: pairs[name] for name, field in _IDS.items() if name in pairs},
         classes=_parse_names(pairs, "classes"),
@@ -75,9 +100,9 @@ def read_query(face: Face, query: bytes, last_event_id: str | None = None) -> St
     return StreamQuery(
         selection=Selection(
             face=face,
-            view=_parse_choice(pairs, "view", VIEWS, "runtime"),
+            view=view,
             filter=None if wanted == Filter() else wanted,
-            types=_parse_names(pairs, "types"),
+            types=types,
         ),
         start=read_start(pairs, last_event_id),
         limit=_parse_limit(pairs),

@@ -32,6 +32,7 @@ DEAD: Final = CloseReason(1011, "keepalive ping timeout", reconnect=True)
 RESTART: Final = CloseReason(1012, "service restart", reconnect=True)
 SLOW: Final = CloseReason(1013, "reader too slow, resume from the last cursor", reconnect=True)
 UNAVAILABLE: Final = CloseReason(1013, "journal unavailable, try again", reconnect=True)
+REVOKED: Final = CloseReason(4401, "token revoked", reconnect=False)
 CURSOR_INVALID: Final = CloseReason(4400, "cursor invalid, take a snapshot", reconnect=True)
 CURSOR_EXPIRED: Final = CloseReason(4410, "cursor expired, take a snapshot", reconnect=True)
 
@@ -45,6 +46,7 @@ CLOSE_NAMES: Final[dict[CloseReason | None, str]] = {
     RESTART: "restart",
     SLOW: "slow",
     UNAVAILABLE: "unavailable",
+    REVOKED: "revoked",
     CURSOR_INVALID: "cursor_invalid",
     CURSOR_EXPIRED: "cursor_expired",
     None: "left",
@@ -61,6 +63,7 @@ CLOSE_REASONS: Final = (
     RESTART,
     SLOW,
     UNAVAILABLE,
+    REVOKED,
     CURSOR_INVALID,
     CURSOR_EXPIRED,
 )

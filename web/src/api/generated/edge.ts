@@ -1,7 +1,7 @@
 // Generated from Factwire's types by `factwire schema typescript --name edge`; change those
 // instead. Facts and states are in factwire.ts and projection.ts, beside this file.
 
-import type { Fact, JsonObject } from "./factwire";
+import type { Fact, JsonObject, Person } from "./factwire";
 import type { Operation, ProjectionState } from "./projection";
 
 export type RunStatus =
@@ -103,6 +103,7 @@ export interface ThreadEvent {
   agentId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | null;
 }
 
 /** A thread that was deleted. */
@@ -119,11 +120,12 @@ export interface ThreadFork {
   title?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | null;
 }
 
 /**
  * One thing in a thread. `type` is user_message, agent_message, tool, run or another word; a
- * `subagentId` says that it is not the main agent's.
+ * `subagentId` says that it is not the main agent's, `by` who wrote a message.
  */
 export interface Item {
   itemId: string;
@@ -137,6 +139,7 @@ export interface Item {
   subagentId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | null;
 }
 
 /** The next piece of an item's text. */
@@ -153,7 +156,7 @@ export interface Runner {
   runnerId: string;
 }
 
-/** A run that was asked for; `retryOf` names the run that it repeats. */
+/** A run that was asked for, `by` whom; `retryOf` names the run that it repeats. */
 export interface RunEvent {
   runId: string;
   status: RunStatus;
@@ -163,11 +166,14 @@ export interface RunEvent {
   retryOf?: string | null;
   attempt?: number | null;
   createdAt?: string | null;
+  by?: Person | null;
 }
 
 /**
  * A run that started or ended; of its three times, those that this fact knows. One that was
  * cancelled as `steered` never ran: the run `steeredInto` took its prompt.
+ * A run that started or ended; of its three times, those that this fact knows. `by` is who
+ * cancelled it.
  */
 export interface RunChange {
   runId: string;
@@ -179,6 +185,7 @@ export interface RunChange {
   startedAt?: string | null;
   finishedAt?: string | null;
   steeredInto?: string | null;
+  by?: Person | null;
 }
 
 /** A run that failed. */
@@ -270,7 +277,7 @@ export interface ApprovalDecision {
   decision: string;
   applied: boolean;
   runId?: string | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | null;
   reason?: string | null;
   requestedAt?: string | null;
   decidedAt?: string | null;
@@ -589,6 +596,7 @@ export interface PermissionDecision {
   decidedAt?: string | null;
   sentAt?: string | null;
   appliedAt?: string | null;
+  decidedBy?: Person | null;
 }
 
 /** Why a stream cannot go on; `code` is stable, `message` is for people. */

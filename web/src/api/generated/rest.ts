@@ -21,8 +21,11 @@ export interface AgentRow {
   message?: string | null;
 }
 
+/** Every agent; `default` is the one to use where none is named. */
 export interface Agents {
   items: AgentRow[];
+  asOf: string;
+  next?: string | null;
   default?: string | null;
 }
 
@@ -53,7 +56,7 @@ export interface Approval {
   toolCallId?: string | null;
   toolName?: string | null;
   decision?: string | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | null;
   reason?: string | null;
   applied?: boolean | null;
   response?: unknown;
@@ -178,6 +181,16 @@ export interface ConversationPage {
   next?: string | null;
 }
 
+/** A token that was just created; its secret `token` cannot be read again. */
+export interface CreatedToken {
+  tokenId: string;
+  name: string;
+  scopes: ("admin" | "decide" | "read" | "run")[];
+  createdAt: string;
+  lastUsedAt?: string | null;
+  token: string;
+}
+
 /** `argsHash` binds the decision to what was shown; `always` makes an approval permanent. */
 export interface DecisionBody {
   runId: string;
@@ -197,14 +210,11 @@ export interface DiagnosticRefPart {
   diagnosticId: string;
 }
 
-/**
- * Envelopes, oldest first; `cursor` is where the next page begins, `more` whether there is one
- * now.
- */
-export interface EventPage {
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface EnvelopePage {
   items: Envelope[];
-  cursor: string;
-  more: boolean;
+  asOf: string;
+  next?: string | null;
 }
 
 export interface EvidenceBody {
@@ -276,11 +286,11 @@ export interface ExportProgress {
   total?: number | null;
 }
 
-/** Facts, oldest first; `cursor` is where the next page begins, `more` whether there is one now. */
-export interface FactPage {
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface FactFramePage {
   items: FactFrame[];
-  cursor: string;
-  more: boolean;
+  asOf: string;
+  next?: string | null;
 }
 
 /** A batch of facts, unparsed: each is decoded once, by the rules of its class. */
@@ -327,7 +337,7 @@ export interface HealthDetails {
 
 /**
  * One thing in a thread. `type` is user_message, agent_message, tool, run or another word; a
- * `subagentId` says that it is not the main agent's.
+ * `subagentId` says that it is not the main agent's, `by` who wrote a message.
  */
 export interface Item {
   itemId: string;
@@ -341,6 +351,7 @@ export interface Item {
   subagentId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | null;
 }
 
 /**
@@ -363,10 +374,7 @@ export interface ItemContent {
   refs?: string[] | null;
 }
 
-/**
- * Items of a thread, oldest first; without `next` there are no more. `asOf` is the cursor from
- * which the thread's events go on.
- */
+/** Some rows, and where the next page begins; without `next` there is none. */
 export interface ItemPage {
   items: Item[];
   asOf: string;
@@ -466,6 +474,14 @@ export interface PackReport {
   derivedAgain: boolean;
   containerOffset?: number | null;
   createdAt?: string | null;
+}
+
+/** Somebody who did something: `via` is what they used, such as the workbench or a token. */
+export interface Person {
+  name: string;
+  via?: string | null;
+  userId?: string | null;
+  deviceId?: string | null;
 }
 
 /** A folder of a run that is served on an origin of its own, by the Edge `edgeId`. */
@@ -576,6 +592,14 @@ export interface QueuedRun {
   agentId?: string | null;
   status?: "held" | "queued";
   heldAt?: string | null;
+  by?: Person | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface QueuedRunPage {
+  items: QueuedRun[];
+  asOf: string;
+  next?: string | null;
 }
 
 /** A summary of reasoning, with length and digest as a text has them. */
@@ -614,6 +638,7 @@ export interface Review {
  * one was asked to stop and has not ended. `reason` is why it was cancelled; one that was
  * cancelled as `steered` never ran, because the run `steeredInto` took its prompt.
  */
+/** One turn of an agent; `by` is who asked for it, `cancelledBy` who stopped it. */
 export interface Run {
   seq: number;
   createdAt: string;
@@ -634,6 +659,8 @@ export interface Run {
   error?: RunError | null;
   reason?: string | null;
   steeredInto?: string | null;
+  by?: Person | null;
+  cancelledBy?: Person | null;
 }
 
 /**
@@ -680,6 +707,30 @@ export interface RunError {
 /** Some rows, and where the next page begins; without `next` there is none. */
 export interface RunPage {
   items: Run[];
+  asOf: string;
+  next?: string | null;
+}
+
+/** A program of a run: a process of the runtime, or a command that a tool ran. */
+export interface RunProcess {
+  processId: string;
+  runId: string;
+  kind: string;
+  status: string;
+  command?: unknown;
+  cwd?: string | null;
+  exitCode?: number | null;
+  signal?: string | number | null;
+  outputBytes?: number;
+  outputRef?: string | null;
+  toolCallId?: string | null;
+  startedAt?: string | null;
+  completedAt?: string | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface RunProcessPage {
+  items: RunProcess[];
   asOf: string;
   next?: string | null;
 }
@@ -850,7 +901,7 @@ export interface TextSnapshot {
   digest?: string | null;
 }
 
-/** `activity` is what its turns are at; `runtimeId` is who writes it. */
+/** `activity` is what its turns are at; `runtimeId` is who writes it, `by` who created it. */
 export interface Thread {
   seq: number;
   createdAt: string;
@@ -868,6 +919,7 @@ export interface Thread {
   fromItemId?: string | null;
   queuedRuns?: string[];
   openApprovals?: string[];
+  by?: Person | null;
 }
 
 export interface ThreadBody {
@@ -940,10 +992,45 @@ export interface ThreadState {
   state: ProjectionState;
 }
 
-/** Opens one stream, as `?ticket=`, within `expiresIn` seconds. */
+/**
+ * Opens streams, as `?ticket=`, within `expiresIn` seconds: one, or, if it is `renewable`, any
+ * number. A renewable one also lasts while a stream is open by it.
+ */
 export interface Ticket {
   ticket: string;
   expiresIn: number;
+  renewable?: boolean;
+}
+
+/**
+ * `renewable` asks for a ticket that opens streams again and again; `renew` names one that is to
+ * last anew.
+ */
+export interface TicketBody {
+  renewable?: boolean;
+  renew?: string | null;
+}
+
+/** A token for somebody or something, and what it may do. */
+export interface TokenBody {
+  name: string;
+  scopes: ("admin" | "decide" | "read" | "run")[];
+}
+
+/** A named token, without its secret; `admin` includes all other scopes. */
+export interface TokenRow {
+  tokenId: string;
+  name: string;
+  scopes: ("admin" | "decide" | "read" | "run")[];
+  createdAt: string;
+  lastUsedAt?: string | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface TokenRowPage {
+  items: TokenRow[];
+  asOf: string;
+  next?: string | null;
 }
 
 /** One call, without its input and output; `outputCharacters` is how much output it wrote. */
@@ -1092,12 +1179,19 @@ export interface Operations {
     body: ThreadBody;
     answer: Thread;
   };
-  /** Create a ticket for one stream, for clients that cannot send headers */
+  /** Create a ticket for clients that cannot send headers */
   createTicket: {
     path: Record<never, never>;
     query: Record<never, never>;
-    body: undefined;
+    body: TicketBody | null;
     answer: Ticket;
+  };
+  /** Create a named token with limited scopes */
+  createToken: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: TokenBody;
+    answer: CreatedToken;
   };
   /** Decide an approval */
   decidePermission: {
@@ -1190,6 +1284,13 @@ export interface Operations {
     body: undefined;
     answer: PreviewPage;
   };
+  /** List the programs of a run in the order in which they started */
+  listProcesses: {
+    path: { runId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: RunProcessPage;
+  };
   /** List projects, newest first */
   listProjects: {
     path: Record<never, never>;
@@ -1218,6 +1319,13 @@ export interface Operations {
     body: undefined;
     answer: ThreadPage;
   };
+  /** List the named tokens with their scopes and last use, newest first */
+  listTokens: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: undefined;
+    answer: TokenRowPage;
+  };
   /** Add facts of an outside runtime */
   postFacts: {
     path: Record<never, never>;
@@ -1237,7 +1345,14 @@ export interface Operations {
     path: { threadId: string; runId: string };
     query: Record<never, never>;
     body: undefined;
-    answer: QueuedRun[];
+    answer: QueuedRunPage;
+  };
+  /** Get an approval, pending or decided */
+  readApproval: {
+    path: { approvalId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Approval;
   };
   /** Get an approval */
   readApproval: {
@@ -1274,6 +1389,13 @@ export interface Operations {
     body: undefined;
     answer: Blob;
   };
+  /** Get a conversation and its members */
+  readConversation: {
+    path: { conversationId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Conversation;
+  };
   /** Get the diff of a run, as git reports it */
   readDiff: {
     path: { runId: string };
@@ -1286,7 +1408,7 @@ export interface Operations {
     path: Record<never, never>;
     query: { cursor?: string; since?: "now"; view?: "conversation" | "runtime"; projectId?: string; threadId?: string; runId?: string; types?: string; limit?: number };
     body: undefined;
-    answer: EventPage;
+    answer: EnvelopePage;
   };
   /** Get an evidence pack */
   readEvidence: {
@@ -1307,7 +1429,7 @@ export interface Operations {
     path: Record<never, never>;
     query: { cursor?: string; since?: "now"; projectId?: string; threadId?: string; runId?: string; classes?: string; limit?: number };
     body: undefined;
-    answer: FactPage;
+    answer: FactFramePage;
   };
   /** Get the health of this Edge */
   readHealth: {
@@ -1315,6 +1437,13 @@ export interface Operations {
     query: Record<never, never>;
     body: undefined;
     answer: Health;
+  };
+  /** Get an item of a thread */
+  readItem: {
+    path: { threadId: string; itemId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: Item;
   };
   /** Read the output of a program of a run */
   readLogs: {
@@ -1370,7 +1499,7 @@ export interface Operations {
     path: { threadId: string };
     query: Record<never, never>;
     body: undefined;
-    answer: QueuedRun[];
+    answer: QueuedRunPage;
   };
   /** Get a run and its status */
   readRun: {
@@ -1384,7 +1513,7 @@ export interface Operations {
     path: { runId: string };
     query: { cursor?: string; view?: "conversation" | "runtime"; limit?: number };
     body: undefined;
-    answer: EventPage;
+    answer: EnvelopePage;
   };
   /** Get the rule that `always` would grant for an approval, or why there is none */
   readStandingRule: {
@@ -1419,7 +1548,7 @@ export interface Operations {
     path: { threadId: string; runId: string };
     query: Record<never, never>;
     body: undefined;
-    answer: QueuedRun[];
+    answer: QueuedRunPage;
   };
   /** Retry an ended run as a new run */
   retryRun: {
@@ -1428,12 +1557,19 @@ export interface Operations {
     body: undefined;
     answer: Run;
   };
+  /** Revoke a token */
+  revokeToken: {
+    path: { tokenId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: undefined;
+  };
   /** Send the prompt of a queued run to the active run instead */
   steerQueued: {
     path: { threadId: string; runId: string };
     query: Record<never, never>;
     body: undefined;
-    answer: QueuedRun[];
+    answer: QueuedRunPage;
   };
   /** Stop a preview */
   stopPreview: {
@@ -1467,6 +1603,7 @@ export const OPERATIONS = {
   createRun: { method: "POST", path: "/v1/runs" },
   createThread: { method: "POST", path: "/v1/threads" },
   createTicket: { method: "POST", path: "/v1/tickets" },
+  createToken: { method: "POST", path: "/v1/tokens" },
   decidePermission: { method: "POST", path: "/v1/permissions/decide" },
   deleteProject: { method: "DELETE", path: "/v1/projects/{projectId}" },
   deleteThread: { method: "DELETE", path: "/v1/threads/{threadId}" },
@@ -1480,10 +1617,12 @@ export const OPERATIONS = {
   listEvidence: { method: "GET", path: "/v1/evidence" },
   listItems: { method: "GET", path: "/v1/threads/{threadId}/items" },
   listPreviews: { method: "GET", path: "/v1/previews" },
+  listProcesses: { method: "GET", path: "/v1/runs/{runId}/processes" },
   listProjects: { method: "GET", path: "/v1/projects" },
   listRuns: { method: "GET", path: "/v1/runs" },
   listTasks: { method: "GET", path: "/v1/tasks" },
   listThreads: { method: "GET", path: "/v1/threads" },
+  listTokens: { method: "GET", path: "/v1/tokens" },
   postFacts: { method: "POST", path: "/v1/facts" },
   postMessage: { method: "POST", path: "/v1/threads/{threadId}/messages" },
   promoteQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:promote" },
@@ -1492,12 +1631,14 @@ export const OPERATIONS = {
   readArtifactContent: { method: "GET", path: "/v1/artifacts/{artifactId}/content" },
   readAsyncapi: { method: "GET", path: "/asyncapi.json" },
   readBlob: { method: "GET", path: "/v1/blobs/{ref}" },
+  readConversation: { method: "GET", path: "/v1/conversations/{conversationId}" },
   readDiff: { method: "GET", path: "/v1/runs/{runId}/diff" },
   readEvents: { method: "GET", path: "/v1/events" },
   readEvidence: { method: "GET", path: "/v1/evidence/{evidenceId}" },
   readEvidenceProgress: { method: "GET", path: "/v1/threads/{threadId}/evidence-progress" },
   readFacts: { method: "GET", path: "/v1/facts" },
   readHealth: { method: "GET", path: "/v1/health" },
+  readItem: { method: "GET", path: "/v1/threads/{threadId}/items/{itemId}" },
   readLogs: { method: "GET", path: "/v1/runs/{runId}/logs" },
   readMetrics: { method: "GET", path: "/v1/metrics" },
   readOpenapi: { method: "GET", path: "/openapi.json" },
@@ -1514,6 +1655,7 @@ export const OPERATIONS = {
   readThreadModel: { method: "GET", path: "/v1/threads/{threadId}/read-model" },
   removeQueued: { method: "DELETE", path: "/v1/threads/{threadId}/queue/{runId}" },
   retryRun: { method: "POST", path: "/v1/runs/{runId}:retry" },
+  revokeToken: { method: "DELETE", path: "/v1/tokens/{tokenId}" },
   steerQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:steer" },
   stopPreview: { method: "POST", path: "/v1/previews/{previewId}:stop" },
   verifyEvidence: { method: "GET", path: "/v1/evidence/{evidenceId}/verification" },

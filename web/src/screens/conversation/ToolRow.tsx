@@ -2,7 +2,7 @@ import { memo, useState } from "react";
 
 import type { Action, Process, ProjectionState, Tool } from "../../api/generated/projection";
 import { ApprovalCard } from "../../approval/ApprovalCard";
-import { requestOfAction } from "../../approval/request";
+import { personText, requestOfAction } from "../../approval/request";
 import { Button, CodeBlock, durationWords, Icon, lookOf, StatusBadge, StatusIcon, Time, Verbatim } from "../../ui";
 import styles from "./Conversation.module.css";
 import { useFold } from "./folds";
@@ -81,7 +81,7 @@ function Decision({ action }: { action: Action }) {
   ];
   return (
     <p className={`${styles.caption} ${styles.body}`} dir="auto">
-      {`${lookOf(action.decision ?? action.status).words} by ${action.decidedBy ?? "unknown"}`}
+      {`${lookOf(action.decision ?? action.status).words} by ${personText(action.decidedBy) ?? "unknown"}`}
       {action.reason != null && `: ${action.reason}`}
       {times.map(([words, at]) => at != null && (
         <span key={words}>

@@ -18,7 +18,7 @@ interface WaitingProps {
 export function Waiting({ threadId, state, canSteer, onEdit }: WaitingProps) {
   const steers = state.queue.steers.filter((steer) => steer.status === "pending");
   const { turns } = state.queue;
-  const queue = useQueue(threadId, state.runtime.activeTurnId ?? null, turns.map(({ status }) => status ?? "queued")).data ?? [];
+  const queue = useQueue(threadId, state.runtime.activeTurnId ?? null, turns.map(({ status }) => status ?? "queued")).data?.items ?? [];
   // What waits in another runtime is not in this Edge's queue: it can be told, and not be moved.
   const elsewhere = queue.length > 0 ? [] : turns;
   if (turns.length === 0 && steers.length === 0) return null;

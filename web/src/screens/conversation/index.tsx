@@ -2,6 +2,7 @@ import { memo, useMemo } from "react";
 
 import type { Message, ProjectionState, TextPart } from "../../api/generated/projection";
 import type { ScreenProps } from "../../app/screens";
+import { personText } from "../../approval/request";
 import { NamedRefs } from "../../attachments";
 import { useUnconfirmed, type Sent } from "../../state/outbox";
 import { EmptyState, Icon, Markdown, StatusBadge, VirtualList } from "../../ui";
@@ -78,15 +79,22 @@ const UserMessage = memo(function UserMessage({ message, steered }: { message: M
   const text = message.parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
   const refs = message.inputRefs ?? [];
   return (
-    <div className={styles.user} dir="auto">
-      {steered && (
-        <span className={styles.steered}>
-          <Icon name="steer" size={12} /> sent during the run
-        </span>
+    <>
+      <div className={styles.user} dir="auto">
+        {steered && (
+          <span className={styles.steered}>
+            <Icon name="steer" size={12} /> sent during the run
+          </span>
+        )}
+        {text}
+        {refs.length > 0 && <NamedRefs refs={refs} />}
+      </div>
+      {message.by != null && (
+        <p className={styles.author} dir="auto">
+          {personText(message.by)}
+        </p>
       )}
-      {text}
-      {refs.length > 0 && <NamedRefs refs={refs} />}
-    </div>
+    </>
   );
 });
 

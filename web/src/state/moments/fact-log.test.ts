@@ -9,13 +9,15 @@ function frame(place: number, changes: object = {}): FactFrame {
   return { cursor: `c${place}`, seq: place, fact: fact as FactFrame["fact"] };
 }
 
+const pageOf = (items: FactFrame[], asOf: string, more: boolean) => ({ items, asOf, next: more ? asOf : null });
+
 function stored(frames: FactFrame[]) {
   const asked: (string | null)[] = [];
   const read: ReadPage = (after, limit) => {
     asked.push(after);
     const from = after === null ? 0 : frames.findIndex(({ cursor }) => cursor === after) + 1;
     const items = frames.slice(from, from + limit);
-    return Promise.resolve({ items, cursor: items.at(-1)?.cursor ?? after ?? "c0", more: from + limit < frames.length });
+    return Promise.resolve(pageOf(items, items.at(-1)?.cursor ?? after ?? "c0", from + limit < frames.length));
   };
   return { asked, read };
 }

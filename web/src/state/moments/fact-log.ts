@@ -5,7 +5,7 @@
  */
 
 import type { Fact } from "../../api/generated/factwire";
-import type { FactPage } from "../../api/generated/rest";
+import type { FactFramePage } from "../../api/generated/rest";
 import { FACT_PAGE, FACTS_LISTED } from "../../api/limits";
 import { wordsOf } from "../../api/refusal";
 import { rowOf, type FactRow } from "./rows";
@@ -19,7 +19,7 @@ export interface LogShown {
   error: string | null;
 }
 
-export type ReadPage = (after: string | null, limit: number, signal: AbortSignal) => Promise<FactPage>;
+export type ReadPage = (after: string | null, limit: number, signal: AbortSignal) => Promise<FactFramePage>;
 
 export const NOTHING_READ: LogShown = { rows: [], complete: false, cut: false, error: null };
 
@@ -89,9 +89,9 @@ export class FactLog {
     const room = FACTS_LISTED - this.#shown.rows.length;
     const added = page.items.slice(0, room).map((frame, at) => rowOf(frame, this.#shown.rows.length + at));
     for (const row of added) this.#remember(row);
-    this.#cursor = page.cursor;
+    this.#cursor = page.asOf;
     const cut = this.#shown.cut || page.items.length > room;
-    const more = page.more && !cut;
+    const more = page.next != null && !cut;
     const rows = added.length === 0 ? this.#shown.rows : [...this.#shown.rows, ...added];
     this.#tell({ rows, complete: !more, cut, error: null });
     return more;
