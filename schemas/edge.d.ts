@@ -1,7 +1,7 @@
 // Generated from Factwire's types by `factwire schema typescript --name edge`; change those
 // instead. Facts and states are in factwire.d.ts and projection.d.ts, beside this file.
 
-import type { Fact, JsonObject } from "./factwire.js";
+import type { Fact, JsonObject, Person } from "./factwire.js";
 import type { Operation, ProjectionState } from "./projection.js";
 
 export type RunStatus =
@@ -83,6 +83,7 @@ export interface ConversationEvent {
   projectId?: string | null;
   title?: string | null;
   createdAt?: string | null;
+  updatedAt?: string | null;
 }
 
 /** Somebody who joined a conversation; `memberType` is user, agent or another word. */
@@ -102,6 +103,7 @@ export interface ThreadEvent {
   agentId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | null;
 }
 
 /** A thread that was deleted. */
@@ -116,11 +118,14 @@ export interface ThreadFork {
   fromItemId?: string | null;
   projectId?: string | null;
   title?: string | null;
+  createdAt?: string | null;
+  updatedAt?: string | null;
+  by?: Person | null;
 }
 
 /**
  * One thing in a thread. `type` is user_message, agent_message, tool, run or another word; a
- * `subagentId` says that it is not the main agent's.
+ * `subagentId` says that it is not the main agent's, `by` who wrote a message.
  */
 export interface Item {
   itemId: string;
@@ -134,6 +139,7 @@ export interface Item {
   subagentId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | null;
 }
 
 /** The next piece of an item's text. */
@@ -150,7 +156,7 @@ export interface Runner {
   runnerId: string;
 }
 
-/** A run that was asked for; `retryOf` names the run that it repeats. */
+/** A run that was asked for, `by` whom; `retryOf` names the run that it repeats. */
 export interface RunEvent {
   runId: string;
   status: RunStatus;
@@ -160,11 +166,13 @@ export interface RunEvent {
   retryOf?: string | null;
   attempt?: number | null;
   createdAt?: string | null;
+  by?: Person | null;
 }
 
 /**
- * A run that started or ended; of its three times, those that this fact knows. One that was
- * cancelled as `steered` never ran: the run `steeredInto` took its prompt.
+ * A run that started or ended, with the times of what has happened to it. One that was
+ * cancelled as `steered` never ran: the run `steeredInto` took its prompt. `by` is who
+ * cancelled it.
  */
 export interface RunChange {
   runId: string;
@@ -176,6 +184,7 @@ export interface RunChange {
   startedAt?: string | null;
   finishedAt?: string | null;
   steeredInto?: string | null;
+  by?: Person | null;
 }
 
 /** A run that failed. */
@@ -183,16 +192,27 @@ export interface RunFailure {
   runId: string;
   status: "failed";
   error: RunErrorEvent;
+  projectId?: string | null;
+  threadId?: string | null;
+  createdAt?: string | null;
+  startedAt?: string | null;
   finishedAt?: string | null;
 }
 
-/** From where to where a run went; `from` is unknown where the fact alone cannot know it. */
+/**
+ * From where to where a run went, and its times; `from` is absent where an outside runtime did
+ * not report it.
+ */
 export interface RunStatusChange {
   runId: string;
-  from: RunStatus | "unknown";
   to: RunStatus;
+  from?: RunStatus | null;
   reason?: string | null;
+  by?: Person | null;
   error?: RunErrorEvent | null;
+  createdAt?: string | null;
+  startedAt?: string | null;
+  finishedAt?: string | null;
 }
 
 /**
@@ -257,7 +277,7 @@ export interface ApprovalDecision {
   decision: string;
   applied: boolean;
   runId?: string | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | null;
   reason?: string | null;
   requestedAt?: string | null;
   decidedAt?: string | null;
@@ -538,6 +558,8 @@ export interface HookResponse {
   hookName?: string | null;
   hookEvent?: string | null;
   exitCode?: number | null;
+  stdout?: string | null;
+  stderr?: string | null;
   message?: string | null;
 }
 
@@ -547,7 +569,7 @@ export interface ToolUseSummary {
   toolUseIds: string[];
 }
 
-/** The agent may not go on until somebody decides; `input` is what was shown to them. */
+/** The agent may not go on until somebody decides; `input` are the arguments of the call. */
 export interface PermissionRequest {
   requestId: string;
   riskLevel: string;
@@ -569,7 +591,7 @@ export interface PermissionDecision {
   toolName?: string | null;
   callId?: string | null;
   reason?: string | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | null;
   requestedAt?: string | null;
   decidedAt?: string | null;
   sentAt?: string | null;
@@ -699,10 +721,15 @@ export interface Checkpoint {
   seq: number;
 }
 
-/** An error, in the form of an envelope but at no place in the journal; the stream ends. */
+/**
+ * An error, as an envelope of its own: no fact has its `id`, and `seq` is the last one of the
+ * journal when it was sent. It has no cursor to resume from; the stream ends.
+ */
 export interface ErrorEvent {
   type: "error";
   version: "v1";
+  id: string;
+  seq: number;
   scope: Scope;
   traceId: string;
   sentAt: string;

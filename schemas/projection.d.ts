@@ -75,7 +75,7 @@ export interface Action {
   responseSchema?: JsonObject | null;
   decision?: string | null;
   reason?: string | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | string | null;
   applied?: boolean | null;
   response?: unknown;
   requestedAt?: string | null;
@@ -445,7 +445,7 @@ export interface Limit {
 
 /**
  * One message of the conversation, with its parts in the order of their first facts.
- * `originThreadId` is the thread that a fork has it from.
+ * `originThreadId` is the thread that a fork has it from, `by` the person who wrote it.
  */
 export interface Message {
   messageId: string;
@@ -460,6 +460,7 @@ export interface Message {
   taskId?: string | null;
   optimisticId?: string | null;
   inputRefs?: string[] | null;
+  by?: Person | null;
   originThreadId?: string | null;
   createdAt?: string | null;
   completedAt?: string | null;
@@ -563,6 +564,14 @@ export interface Permissions {
   policy?: PolicyTermsPayload | null;
 }
 
+/** Somebody who did something: `via` is what they used, such as the workbench or a token. */
+export interface Person {
+  name: string;
+  via?: string | null;
+  userId?: string | null;
+  deviceId?: string | null;
+}
+
 /** The plan of one turn; `decision` is what a person said to it, by the action that asked. */
 export interface Plan {
   planId: string;
@@ -587,7 +596,7 @@ export interface PolicyTermsPayload {
   path?: string | null;
   command?: string | null;
   rules?: string[] | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | string | null;
   standing?: StandingGrant | null;
 }
 
@@ -697,6 +706,7 @@ export interface QueuedTurn {
   attempt?: number | null;
   notBefore?: string | null;
   heldAt?: string | null;
+  by?: Person | null;
 }
 
 /** That the model reasoned, and the summary it gave; the raw chain of thought is not kept. */
@@ -880,6 +890,7 @@ export interface Steer {
   turnId?: string | null;
   queuedTurnId?: string | null;
   createdAt?: string | null;
+  by?: Person | null;
 }
 
 /** One teammate as a thread of its own: where it comes from, how it is, what it left. */

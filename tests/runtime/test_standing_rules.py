@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from factwire.facts import Fact, inspect_stream
+from factwire.facts import Fact, Person, inspect_stream
 from factwire.journal import Journal, open_journal
 from factwire.runtime import DecisionRequest, Identity, NoRule, Runtime, StartTurn, open_identity
 from factwire.runtime.policy import Policy, PolicyRequest, hash_request, show_request

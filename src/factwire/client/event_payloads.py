@@ -25,12 +25,20 @@ class ConversationEventData(TypedDict):
     projectId: NotRequired[str | None]
     title: NotRequired[str | None]
     createdAt: NotRequired[str | None]
+    updatedAt: NotRequired[str | None]
 
 
 class MemberData(TypedDict):
     conversationId: str
     memberId: str
     memberType: str
+
+
+class PersonData(TypedDict):
+    name: str
+    via: NotRequired[str | None]
+    userId: NotRequired[str | None]
+    deviceId: NotRequired[str | None]
 
 
 class ThreadEventData(TypedDict):
@@ -42,6 +50,7 @@ class ThreadEventData(TypedDict):
     agentId: NotRequired[str | None]
     createdAt: NotRequired[str | None]
     updatedAt: NotRequired[str | None]
+    by: NotRequired[PersonData | None]
 
 
 class ThreadGoneData(TypedDict):
@@ -54,6 +63,9 @@ class ThreadForkData(TypedDict):
     fromItemId: NotRequired[str | None]
     projectId: NotRequired[str | None]
     title: NotRequired[str | None]
+    createdAt: NotRequired[str | None]
+    updatedAt: NotRequired[str | None]
+    by: NotRequired[PersonData | None]
 
 
 class ItemContentData(TypedDict):
@@ -84,6 +96,7 @@ class ItemData(TypedDict):
     subagentId: NotRequired[str | None]
     createdAt: NotRequired[str | None]
     updatedAt: NotRequired[str | None]
+    by: NotRequired[PersonData | None]
 
 
 class MessageDeltaData(TypedDict):
@@ -100,24 +113,31 @@ class RunnerData(TypedDict):
 
 class RunEventData(TypedDict):
     runId: str
-    status: Literal["cancelled", "failed", "finished", "queued", "running"]
+    status: Literal[
+        "cancelled", "cancelling", "failed", "finished", "held", "queued", "running", "waiting"
+    ]
     projectId: NotRequired[str | None]
     threadId: NotRequired[str | None]
     agentId: NotRequired[str | None]
     retryOf: NotRequired[str | None]
     attempt: NotRequired[int | None]
     createdAt: NotRequired[str | None]
+    by: NotRequired[PersonData | None]
 
 
 class RunChangeData(TypedDict):
     runId: str
-    status: Literal["cancelled", "failed", "finished", "queued", "running"]
+    status: Literal[
+        "cancelled", "cancelling", "failed", "finished", "held", "queued", "running", "waiting"
+    ]
     projectId: NotRequired[str | None]
     threadId: NotRequired[str | None]
     reason: NotRequired[str | None]
     createdAt: NotRequired[str | None]
     startedAt: NotRequired[str | None]
     finishedAt: NotRequired[str | None]
+    steeredInto: NotRequired[str | None]
+    by: NotRequired[PersonData | None]
 
 
 class RunErrorEventData(TypedDict):
@@ -138,6 +158,10 @@ class RunFailureData(TypedDict):
     runId: str
     status: Literal["failed"]
     error: RunErrorEventData
+    projectId: NotRequired[str | None]
+    threadId: NotRequired[str | None]
+    createdAt: NotRequired[str | None]
+    startedAt: NotRequired[str | None]
     finishedAt: NotRequired[str | None]
 
 
@@ -145,9 +169,28 @@ RunStatusChangeData = TypedDict(
     "RunStatusChangeData",
     {
         "runId": str,
-        "from": Literal["queued", "running", "unknown"],
-        "to": Literal["cancelled", "failed", "finished", "queued", "running"],
+        "to": Literal[
+            "cancelled", "cancelling", "failed", "finished", "held", "queued", "running", "waiting"
+        ],
+        "from": NotRequired[
+            Literal[
+                "cancelled",
+                "cancelling",
+                "failed",
+                "finished",
+                "held",
+                "queued",
+                "running",
+                "waiting",
+            ]
+            | None
+        ],
+        "reason": NotRequired[str | None],
+        "by": NotRequired[PersonData | None],
         "error": NotRequired[RunErrorEventData | None],
+        "createdAt": NotRequired[str | None],
+        "startedAt": NotRequired[str | None],
+        "finishedAt": NotRequired[str | None],
     },
 )
 
@@ -200,6 +243,7 @@ class ApprovalRequestData(TypedDict):
     toolName: NotRequired[str | None]
     options: NotRequired[list[Any] | None]
     responseSchema: NotRequired[dict[str, Any] | None]
+    requestedAt: NotRequired[str | None]
 
 
 class ApprovalDecisionData(TypedDict):
@@ -207,8 +251,12 @@ class ApprovalDecisionData(TypedDict):
     decision: str
     applied: bool
     runId: NotRequired[str | None]
-    decidedBy: NotRequired[str | None]
+    decidedBy: NotRequired[PersonData | None]
     reason: NotRequired[str | None]
+    requestedAt: NotRequired[str | None]
+    decidedAt: NotRequired[str | None]
+    sentAt: NotRequired[str | None]
+    appliedAt: NotRequired[str | None]
 
 
 class ArtifactEventData(TypedDict):
@@ -456,6 +504,8 @@ class HookResponseData(TypedDict):
     hookName: NotRequired[str | None]
     hookEvent: NotRequired[str | None]
     exitCode: NotRequired[int | None]
+    stdout: NotRequired[str | None]
+    stderr: NotRequired[str | None]
     message: NotRequired[str | None]
 
 
@@ -474,6 +524,7 @@ class PermissionRequestData(TypedDict):
     summary: NotRequired[str | None]
     argsHash: NotRequired[str | None]
     expiresAt: NotRequired[str | None]
+    requestedAt: NotRequired[str | None]
 
 
 class PermissionDecisionData(TypedDict):
@@ -483,7 +534,11 @@ class PermissionDecisionData(TypedDict):
     toolName: NotRequired[str | None]
     callId: NotRequired[str | None]
     reason: NotRequired[str | None]
-    decidedBy: NotRequired[str | None]
+    decidedBy: NotRequired[PersonData | None]
+    requestedAt: NotRequired[str | None]
+    decidedAt: NotRequired[str | None]
+    sentAt: NotRequired[str | None]
+    appliedAt: NotRequired[str | None]
 
 
 class ErrorDetailsData(TypedDict):

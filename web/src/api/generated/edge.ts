@@ -170,9 +170,8 @@ export interface RunEvent {
 }
 
 /**
- * A run that started or ended; of its three times, those that this fact knows. One that was
- * cancelled as `steered` never ran: the run `steeredInto` took its prompt.
- * A run that started or ended; of its three times, those that this fact knows. `by` is who
+ * A run that started or ended, with the times of what has happened to it. One that was
+ * cancelled as `steered` never ran: the run `steeredInto` took its prompt. `by` is who
  * cancelled it.
  */
 export interface RunChange {
@@ -209,6 +208,7 @@ export interface RunStatusChange {
   to: RunStatus;
   from?: RunStatus | null;
   reason?: string | null;
+  by?: Person | null;
   error?: RunErrorEvent | null;
   createdAt?: string | null;
   startedAt?: string | null;
@@ -591,12 +591,11 @@ export interface PermissionDecision {
   toolName?: string | null;
   callId?: string | null;
   reason?: string | null;
-  decidedBy?: string | null;
+  decidedBy?: Person | null;
   requestedAt?: string | null;
   decidedAt?: string | null;
   sentAt?: string | null;
   appliedAt?: string | null;
-  decidedBy?: Person | null;
 }
 
 /** Why a stream cannot go on; `code` is stable, `message` is for people. */

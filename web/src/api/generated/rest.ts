@@ -636,9 +636,9 @@ export interface Review {
 /**
  * One turn of an agent. A `held` one waits until a person goes on after a stop; a `cancelling`
  * one was asked to stop and has not ended. `reason` is why it was cancelled; one that was
- * cancelled as `steered` never ran, because the run `steeredInto` took its prompt.
+ * cancelled as `steered` never ran, because the run `steeredInto` took its prompt. `by` is who
+ * asked for it, `cancelledBy` who stopped it.
  */
-/** One turn of an agent; `by` is who asked for it, `cancelledBy` who stopped it. */
 export interface Run {
   seq: number;
   createdAt: string;
@@ -1128,14 +1128,14 @@ export interface Operations {
     path: { threadId: string };
     query: Record<never, never>;
     body: undefined;
-    answer: QueuedRun[];
+    answer: QueuedRunPage;
   };
   /** Start a held run as soon as the thread is free */
   continueQueued: {
     path: { threadId: string; runId: string };
     query: Record<never, never>;
     body: undefined;
-    answer: QueuedRun[];
+    answer: QueuedRunPage;
   };
   /** Store an attachment for a message, which refers to it by its ref */
   createBlob: {
@@ -1346,13 +1346,6 @@ export interface Operations {
     query: Record<never, never>;
     body: undefined;
     answer: QueuedRunPage;
-  };
-  /** Get an approval, pending or decided */
-  readApproval: {
-    path: { approvalId: string };
-    query: Record<never, never>;
-    body: undefined;
-    answer: Approval;
   };
   /** Get an approval */
   readApproval: {
