@@ -263,3 +263,13 @@ def judge(gates: Gates, fact: Fact) -> str | None:
     except GateRefused as error:
         return error.code
     return None
+
+
+@pytest.mark.requirement("runtime.gate.rebuilt")
+@pytest.mark.parametrize(("decision", "code"), [("denied", "approval_denied"), ("approved", None)])
+def test_a_decision_about_an_open_call_holds_after_a_restart(decision: str, code: str | None):
+    projection = Projection()
+    facts = [build_fact("turn.started"), start_tool(), require_action(), resolve_action(decision)]
+    for place, fact in enumerate(facts, 1):
+        projection.apply(msgspec.structs.replace(fact, sequence=place))
+    assert judge(Gates.of(projection.state), result()) == code
