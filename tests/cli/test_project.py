@@ -156,7 +156,7 @@ def test_a_person_sees_every_part_that_says_something(factwire: Factwire):
 def test_a_person_sees_the_team_and_what_is_missing(factwire: Factwire):
     run = [fact for fact in of_family(teamwork()) if fact["id"] != "main-3"]
     shown = factwire("project", factwire.file(lines(*run))).out
-    assert "facts   degraded · 8 facts up to sequence 7 · missing 3 · 2 left out\n" in shown
+    assert "facts   degraded · 10 facts up to sequence 7 · missing 3\n" in shown
     whole = factwire("project", factwire.file(lines(*of_family(teamwork())))).out
     _, _, team = whole.partition("\nTeam\n")
     assert [line.strip() for line in team.splitlines()] == [

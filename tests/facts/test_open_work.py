@@ -106,7 +106,7 @@ def test_exactly_the_last_ids_are_remembered():
                 step("action.resolved", "t2", actionId="a"),
             ],
             ["action_unresolved_at_turn_end", "action_resolved_without_request"],
-            ["action_not_open"],
+            ["action_already_decided"],
             id="a request ends with its turn",
         ),
         pytest.param(

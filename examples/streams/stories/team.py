@@ -176,16 +176,15 @@ def lineage_missing(told: Recorder) -> None:
         ],
         "evidence": {"evd_parser": "unknown unknown changes_requested"},
         "reviews": {"rev_parser": "completed changes_requested sub_reviewer"},
-        "tasks": {"tsk_parser": "running", "tsk_checks": "unknown"},
+        "tasks": {"tsk_parser": "unknown", "tsk_checks": "unknown"},
         "team": "parser-team reviewing coordinator_team sub_coder",
         "policy": {"maxParallel": 2, "requireReview": True},
         "roster": {
             "agt_lead": "subagent completed lineage known",
             "sub_planner": "subagent completed lineage known",
-            "sub_coder": "subagent running lineage known",
+            "sub_coder": "subagent unknown lineage known",
             "wrk_tests": "worker completed lineage known",
         },
-        "active": ["sub_coder"],
         "handoffs": {
             "hnd_code": "completed sub_planner sub_coder",
             "hnd_docs": "rejected sub_coder sub_writer",

@@ -53,7 +53,6 @@ def artifact_versions(told: Recorder) -> None:
     {
         "status": "completed",
         "hydration": "live",
-        "unfinished": ["artifact:art_chart"],
         "counts": {
             "messages": 2,
             "parts": 6,

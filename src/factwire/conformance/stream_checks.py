@@ -68,7 +68,7 @@ _VIOLATIONS: Final = {
     "duplicate_event_id": "stream.ids",
     "turn_terminal_repeated": "stream.terminal",
     "action_already_decided": "stream.decision",
-    "tool_result_after_denial": "stream.decision",
+    "tool_result_after_denial": "stream.approval",
 }
 """Violations of the lifecycle that have a requirement of their own."""
 

@@ -221,7 +221,7 @@ class LifecycleVerifier:
         if move.does == "open":
             self._answers.pop(key, None)
             call = id_of(fact, "toolCallId")
-            if call is not None and fact.payload.get("actionType") not in QUESTIONS:
+            if call is not None and text_at(fact.payload, "actionType") not in QUESTIONS:
                 self._asking[key] = call
             return
         answer = answer_of(fact)

@@ -114,10 +114,9 @@ def ref_issue(ref: str, path: str) -> Issue | None:
 
 def refs_of(fact: Fact) -> list[str]:
     """Every ref that a fact states, once, in its order: its lists first, then its payload."""
-    own = fact.evidence_id and _own_evidence(fact)
-    listed = fact.ref_ids or fact.artifact_refs or fact.evidence_refs or own
     is_plain = PLAIN_NAMES.issuperset(fact.payload)
-    if is_plain and not listed:
+    own = None if is_plain and not fact.evidence_id else _own_evidence(fact)
+    if is_plain and not (fact.ref_ids or fact.artifact_refs or fact.evidence_refs or own):
         return list(dict.fromkeys(_refs_in_payload(fact.extra))) if fact.extra else []
     lists = (*fact.ref_ids, *fact.artifact_refs, *fact.evidence_refs, *((own,) if own else ()))
     found = () if is_plain else _refs_in_payload(fact.payload)

@@ -7,7 +7,7 @@ to None removes it. The index follows from the state alone and is rebuilt when a
 restored.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
@@ -57,6 +57,11 @@ class RowLookup:
         """The keys of all rows with this value, in no particular order."""
         return self._keys.get(value, {})
 
+    def list_keys(self, values: Iterable[str]) -> list[str]:
+        """The keys of all rows with one of these values, in the order of the table."""
+        found = [key for value in values for key in self.find_all(value)]
+        return sorted(found, key=self._places.__getitem__)
+
     def keep_row(self, key: str, before: object, row: msgspec.Struct) -> None:
         """A row that is new in the table, or takes the place of another."""
         self._places.setdefault(key, len(self._places))
@@ -80,7 +85,7 @@ def _values_of(field: object) -> list[str]:
 
 
 _LOOKED_UP: Final = frozenset(
-    {"thread_id", "session_id", "task_id", "remote_task_id", "running_item_ids"}
+    {"thread_id", "session_id", "task_id", "remote_task_id", "running_item_ids", "status"}
 )
 """Fields that a `RowLookup` finds rows by."""
 
@@ -114,6 +119,7 @@ class StateIndex:
         "subagents_by_lineage",
         "subagents_by_thread",
         "tasks_by_remote_id",
+        "tasks_by_status",
         "unreconciled",
     )
 
@@ -149,6 +155,7 @@ class StateIndex:
         threads = state.subagents.threads
         self.subagents_by_thread = RowLookup("subagent_id", "thread_id", threads)
         self.tasks_by_remote_id = RowLookup("task_id", "remote_task_id", state.tasks)
+        self.tasks_by_status = RowLookup("task_id", "status", state.tasks)
         self.jobs_by_item = RowLookup("job_id", "running_item_ids", state.jobs)
         self.subagents_by_lineage = {
             "thread_id": self.subagents_by_thread,
@@ -157,7 +164,7 @@ class StateIndex:
         }
         self.lookups: dict[type, tuple[RowLookup, ...]] = {
             SubagentThread: tuple(self.subagents_by_lineage.values()),
-            ProjectedTask: (self.tasks_by_remote_id,),
+            ProjectedTask: (self.tasks_by_remote_id, self.tasks_by_status),
             Job: (self.jobs_by_item,),
         }
         self.index_messages(state.messages)

@@ -281,8 +281,13 @@ def add_text(draft: "StateDraft", fact: Fact) -> None:
 
 
 def add_last_piece(draft: "StateDraft", fact: Fact) -> None:
-    """The rest of a text that redaction held back until a failure ended it."""
-    if type(fact.payload.get("delta")) is str:
+    """The rest of a text that redaction held back until a failure ended it; a failure alone puts no
+    words into a conversation.
+    """
+    if type(fact.payload.get("delta")) is not str:
+        return
+    open_part = find_streamed_part(draft, fact, message_of(draft, fact), "text", ends=True)
+    if open_part is not None:
         add_text(draft, fact)
 
 

@@ -143,11 +143,11 @@ def _is_apart(draft: "StateDraft", row: SubagentThread) -> bool:
 
 def _close_tasks(draft: "StateDraft", fact: Fact, outcome: str) -> None:
     status, active = _status_after("task", outcome), set(draft.state.subagents.active_thread_ids)
-    for key, task in draft.state.tasks.items():
+    for key in draft.memory.tasks_by_status.list_keys(tasks.OPEN_TASKS):
+        task = draft.state.tasks[key]
         workers = task.subagent_ids or [None]
         if (
-            task.status in tasks.OPEN_TASKS
-            and not tasks.is_elsewhere(task)
+            not tasks.is_elsewhere(task)
             and active.isdisjoint(workers)
             and is_in_ended_turn(draft, fact, task.turn_id, workers[0])
         ):
