@@ -79,7 +79,7 @@ def test_without_a_terminal_the_last_view_is_printed(factwire: Factwire):
         "  ✓ turn.completed",
         "  ✓ tool.result  bash  12 passed",
         "  ✓ action.resolved",
-        "  ▸ report.py  artifact.created",
+        "  ✓ report.py  artifact.created",
         "",
         "11/11  2026-06-10 09:00:11  live  sequence 11  ✓ completed · turn turn_1 completed",
     ]

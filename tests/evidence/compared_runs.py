@@ -155,6 +155,9 @@ def _mint_value(value: Any, ids: dict[str, str], shift: int, name: str = "") -> 
     if isinstance(value, int) and not isinstance(value, bool) and name in _COUNTED:
         return value + shift
     if isinstance(value, str) and name not in _KEPT:
+        turn, is_prompt, _ = value.partition(":user")
+        if is_prompt and turn in ids:
+            return f"{ids[turn]}:user"
         return ids[value] if value in ids else _TIME.sub(_shift_moment, value)
     return value
 

@@ -22,6 +22,7 @@ from factwire.facts.classes.class_tables import (
 from factwire.facts.classes.specification import SUBJECTS, Move
 from factwire.facts.fact import Fact, entity_of, id_of
 from factwire.facts.issues import FactError
+from factwire.facts.json_values import text_at
 from factwire.facts.limits import IDENTITY_WINDOW
 from factwire.facts.open_work import (
     NO_TURN,

@@ -57,6 +57,7 @@ class TurnEnding(msgspec.Struct, frozen=True):
 _AS_THE_TURN: Final = TurnEnding("completed", "failed", "canceled")
 _CUT_OFF: Final = TurnEnding(UNKNOWN, UNKNOWN, "cancelled")
 _WITHDRAWN: Final = TurnEnding("closed", "closed", "cancelled")
+_HAPPENED: Final = TurnEnding("completed", "completed", "completed")
 
 TURN_ENDINGS: Final[dict[str, TurnEnding | None]] = {
     "turn": _AS_THE_TURN,
@@ -80,8 +81,9 @@ TURN_ENDINGS: Final[dict[str, TurnEnding | None]] = {
     "handoff": _CUT_OFF,
     "review": _CUT_OFF,
     "trial": _CUT_OFF,
-    "artifact": _CUT_OFF,
-    "evidence": _CUT_OFF,
+    "artifact": _HAPPENED,
+    "export": _CUT_OFF,
+    "evidence": _HAPPENED,
     "rollback": _CUT_OFF,
     "process": None,
     "job": None,
@@ -89,7 +91,8 @@ TURN_ENDINGS: Final[dict[str, TurnEnding | None]] = {
 }
 """Kind of an open thing, which is also the first word of its entry → how the end of its turn leaves
 it; None is for what outlives a turn. `fact` is an entry of a single fact, and a kind that is not
-here is treated like one. A process outlives its turn in the background, once its call has ended;
+here is treated like one. An artifact is there once its fact is, and only its `export` can be under
+way. A process outlives its turn in the background, once its call has ended;
 the process of a call that is cut off ends with the call.
 """
 
@@ -275,7 +278,8 @@ def _close_entries(draft: "StateDraft", fact: Fact, outcome: str) -> None:
     for place in sorted(draft.memory.take_open_entries(turn_of(fact))):
         entry = draft.state.timeline[place]
         kind = entry.entry_id.partition(":")[0]
-        ending = TURN_ENDINGS.get(kind, _AS_THE_TURN)
+        is_export = entry.event_class == "artifact.export.started"
+        ending = TURN_ENDINGS.get("export" if is_export else kind, _AS_THE_TURN)
         is_text = entry.entry_id in spoken or (kind in _TEXT_KINDS and not is_whole)
         goes_on = ending is None or _outlives(draft, entry.entry_id)
         is_over = is_in_ended_turn(draft, fact, entry.turn_id, entry.subagent_id)

@@ -68,9 +68,10 @@ from factwire.facts.delta_fast_path import (
 from factwire.facts.delta_redaction import SavedText
 from factwire.facts.fact_rules import name_issues
 from factwire.facts.intake import encode_or_spill
+from factwire.facts.json_values import text_at
 from factwire.facts.lifecycle import VerifierMode
 from factwire.facts.open_work import RecentIds
-from factwire.facts.outcomes import answer_of, build_answer
+from factwire.facts.outcomes import QUESTIONS, answer_of, build_answer
 from factwire.facts.resources import Accepted, Approval, ApprovalStatus
 from factwire.facts.shapes import decode_plain
 from factwire.journal import (
@@ -95,8 +96,6 @@ _READ_AHEAD: Final = 1_000
 _LIFECYCLE_CLASSES: Final = tuple(
     sorted({*MOVES, *TURN_TERMINALS, "turn.submitted", "turn.started"})
 )
-_QUESTIONS: Final = ("structured_input", "clarification")
-"""Requests by which a call asks for words: it may go on without them."""
 
 
 class OutsideVerifier(LifecycleVerifier):
@@ -131,7 +130,7 @@ class OutsideVerifier(LifecycleVerifier):
 
 
 def _asks_for_words(request: Fact) -> bool:
-    return request.payload.get("actionType") in _QUESTIONS
+    return text_at(request.payload, "actionType") in QUESTIONS
 
 
 class OpenText(msgspec.Struct, frozen=True, array_like=True):
