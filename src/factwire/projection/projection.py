@@ -618,6 +618,7 @@ class Projection:
         """Go back to a point and take the facts since then again, with a late one in its place."""
         taken = self._taken_since(point) or []
         ops, before, old = self._draft.ops, self._to_plain(), self.state
+        earlier = list(ops)
         past = {each.thread_id: each for each in (self._main, *self._lanes.values())}
         recent, current, points = self._recent, self._current.thread_id, self._points
         waiting, repeats = self._waiting, self._repeats
@@ -636,7 +637,7 @@ class Projection:
         self._current = self._lanes.get(current or "", self._main)
         self._waiting, self._repeats = waiting, repeats
         self._settle_order()
-        ops[:] = root_operations(before, self._to_plain())
+        ops[:] = [*earlier, *root_operations(before, self._to_plain())]
         self._draft.ops = ops
 
     def _go_back(self, point: RebuildPoint, past: dict[str | None, Lane]) -> None:
