@@ -88,7 +88,7 @@ async def test_what_opencode_asks_a_person_decides_and_a_no_has_its_reason(
     assert [each["failureCategory"] for each in outcome.payloads_of("tool.failed")] == [
         "permission_denied"
     ]
-    assert [each["applied"] for each in outcome.payloads_of("action.updated")] == [True] * 3
+    assert [each["applied"] for each in outcome.payloads_of("action.updated")] == [False, True] * 3
     assert (made_file.exists(), notes.read_text("utf-8")) == (True, "one\n")
     assert {each["path"] for each in outcome.payloads_of("file.changed")} == {str(notes)}
     assert "keep it" in heard(model)

@@ -236,9 +236,9 @@ async def cancel_by_force(machine: Machine) -> list[str]:
     runtime, forced = machine.edge.machine.runtime, list[str]()
     really_cancel = runtime.cancel
 
-    async def note_force(*arguments: Any, take_over: bool = False) -> None:
+    async def note_force(*arguments: Any, take_over: bool = False, **others: Any) -> None:
         forced.append("forced" if take_over else "not forced")
-        await really_cancel(*arguments, take_over=take_over)
+        await really_cancel(*arguments, take_over=take_over, **others)
 
     runtime.cancel = note_force  # type: ignore[method-assign]
     await machine.words(CancelRequest(target=thread, take_over=True))
@@ -268,8 +268,8 @@ CONTRACT: Final[dict[Callable[[Machine], Awaitable[list[str]]], list[str]]] = {
 }
 
 KNOWN_GAPS: Final[dict[tuple[str, Callable[[Machine], Awaitable[list[str]]]], list[str]]] = {
-    # REST names runs, and does not say what a queued one waits for.
-    ("edge", name_queued_turns): ["run id None"],
+    # REST names runs.
+    ("edge", name_queued_turns): ["run id queued"],
     # REST makes the id of a steer itself, so that one that is repeated is said twice.
     ("edge", steer_twice_under_one_id): ["id dropped"],
     # REST takes a cancel that is repeated for the same one, and tells how the run ended.

@@ -127,6 +127,7 @@ async def test_a_folder_that_leads_elsewhere_when_its_turn_comes_is_refused_then
         (allowed / "project").rmdir()
         (allowed / "project").symlink_to(outside)
         await runtime.cancel("thread", "turn")
+        await runtime.release("thread")
         assert await wait_for_end(runtime, "q") == "failed"
         state = await runtime.state("thread")
 

@@ -169,7 +169,7 @@ async def test_cancelling_stops_the_agent_and_closes_what_was_open(tmp_path: Pat
     times = {"createdAt": facts[0].created_at}
     if facts[1].event_class == "turn.started":
         times["startedAt"] = facts[1].created_at
-    assert facts[-2].payload == {"reason": "changed my mind", **times}
+    assert facts[-2].payload == {"reason": "changed my mind", "from": "cancelling", **times}
     assert inspect_stream(facts) == []
 
 

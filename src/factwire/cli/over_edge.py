@@ -181,7 +181,7 @@ class EdgeControls:
         if request.remove is not None:
             await client.remove_queued(thread_id, to_run_id(request.remove))
         if request.release is not None:
-            await client.continue_queue(thread_id, to_run_id(request.release))
+            await client.continue_queued(thread_id, to_run_id(request.release))
         elif request.release_all:
             await client.continue_queue(thread_id)
         turns = tuple(map(_to_waiting, (await client.queue(thread_id)).items))

@@ -334,11 +334,14 @@ def promote(thread_id: str, run_id: str) -> EdgeCall[Page[QueuedRun]]:
     return post(f"{_queued_path(thread_id, run_id)}:promote", json_reader(Page[QueuedRun]))
 
 
-def continue_queue(thread_id: str, run_id: str | None = None) -> EdgeCall[Page[QueuedRun]]:
-    """Go on after a stop: let a held run, or all of them, start in their order."""
-    path = path_of("threads", thread_id, "queue")
-    path = path if run_id is None else _queued_path(thread_id, run_id)
-    return post(f"{path}:continue", json_reader(Page[QueuedRun]))
+def continue_queue(thread_id: str) -> EdgeCall[Page[QueuedRun]]:
+    """Go on after a stop: let all held runs start in their order."""
+    return post(f"{path_of('threads', thread_id, 'queue')}:continue", json_reader(Page[QueuedRun]))
+
+
+def continue_queued(thread_id: str, run_id: str) -> EdgeCall[Page[QueuedRun]]:
+    """Let one held run start; others stay held."""
+    return post(f"{_queued_path(thread_id, run_id)}:continue", json_reader(Page[QueuedRun]))
 
 
 def steer_queued(thread_id: str, run_id: str) -> EdgeCall[Page[QueuedRun]]:

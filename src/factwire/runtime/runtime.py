@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from factwire.facts import InputPart, Person
-from factwire.journal import Journal
+from factwire.journal import Journal, JournalError
 from factwire.journal.blobs import BlobStore
 from factwire.projection import ProjectionState, ThreadReadModel, thread_read_model
 from factwire.runtime.errors import (
@@ -443,7 +443,12 @@ class Runtime:
         thread = await self.current(thread_id, take_over=take_over)
         turn_id = thread.latest_attempt(turn_id)
         if thread.turn is not None and thread.turn.turn_id == turn_id:
-            await thread.request_stop(thread.turn, reason, by)
+            try:
+                await thread.request_stop(thread.turn, reason, by)
+            except JournalError:
+                # The agent was stopped all the same; the thread is free once its turn is over.
+                await thread.wait_for(turn_id)
+                raise
             await thread.wait_for(turn_id)
         elif find_abandoned_turn(thread) == turn_id:
             await close_turn(self, thread, turn_id, "turn.canceled", build_cancellation(reason, by))

@@ -188,7 +188,7 @@ async def test_a_decision_is_written_as_the_mapping_says(
 
     expected = {"do": "decide", "id": "7", "yes": yes, "why": "so it is", "tag": "blue"}
     assert json.loads(outcome.answers[-1]) == expected
-    assert [each["applied"] for each in outcome.payloads_of("action.updated")] == [True]
+    assert [each["applied"] for each in outcome.payloads_of("action.updated")] == [False, True]
     assert outcome.status == "completed"
 
 
