@@ -407,6 +407,7 @@ class AsyncClient:
     queue = AsyncCallMethod(edge_calls.queue)
     promote = AsyncCallMethod(edge_calls.promote)
     continue_queue = AsyncCallMethod(edge_calls.continue_queue)
+    continue_queued = AsyncCallMethod(edge_calls.continue_queued)
     steer_queued = AsyncCallMethod(edge_calls.steer_queued)
     remove_queued = AsyncCallMethod(edge_calls.remove_queued)
 

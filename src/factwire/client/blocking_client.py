@@ -397,6 +397,7 @@ class Client:
     queue = CallMethod(edge_calls.queue)
     promote = CallMethod(edge_calls.promote)
     continue_queue = CallMethod(edge_calls.continue_queue)
+    continue_queued = CallMethod(edge_calls.continue_queued)
     steer_queued = CallMethod(edge_calls.steer_queued)
     remove_queued = CallMethod(edge_calls.remove_queued)
 

@@ -147,8 +147,11 @@ class ActionRequests:
         reason: str | None = None,
         args_hash: str | None = None,
         response: object = None,
+        granted: Sequence[Fact] = (),
     ) -> Decision:
-        """Decide a request; the same answer again is no news, another one is refused."""
+        """Decide a request; the same answer again is no news, another one is refused. What is
+        `granted` by a yes is written before it.
+        """
         wanted = _YES.get(decision) or _NO.get(decision)
         if wanted is None:
             raise UnknownDecision(decision, sorted({*_YES, *_NO}))
@@ -161,7 +164,8 @@ class ActionRequests:
             await self._expire(action)
             raise ActionExpired(f"{action_id} has expired")
         try:
-            self._log.put(self._build_resolution(action, wanted, by, reason, response))
+            resolution = self._build_resolution(action, wanted, by, reason, response)
+            self._log.put(*(granted if wanted in _YES.values() else ()), resolution)
         except GateRefused:
             # Somebody else's answer is on its way to the disk, and came first.
             await self._log.flush()

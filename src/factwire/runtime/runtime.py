@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from factwire.facts import InputPart, Person
+from factwire.facts import Fact, InputPart, Person
 from factwire.journal import Journal, JournalError
 from factwire.journal.blobs import BlobStore
 from factwire.projection import ProjectionState, ThreadReadModel, thread_read_model
@@ -89,20 +89,18 @@ async def build_proposal(runtime: "Runtime", thread: LiveThread, action_id: str)
     return Proposal(rule=rule, workspace=workspace, args_hash=action.args_hash)
 
 
-async def record_grant(
+def build_grant_fact(
     runtime: "Runtime",
     thread: LiveThread,
     grant: Grant,
     *,
     by: Person | str,
     action_id: str | None = None,
-) -> None:
-    """Write a grant down; from then on it holds."""
+) -> Fact:
+    """The fact by which a grant holds."""
     scope = FactScope(session_id=thread.projection.state.session_id, thread_id=thread.thread_id)
     payload = {**grant.payload(), "decidedBy": msgspec.to_builtins(by)}
-    fact = runtime.mint.fact(scope, "policy.changed", payload, action_id=action_id)
-    await thread.log.write(fact)
-    await runtime.standing.refresh()
+    return runtime.mint.fact(scope, "policy.changed", payload, action_id=action_id)
 
 
 async def steer_running(
@@ -470,11 +468,28 @@ class Runtime:
         """Answer an open request; with `always`, a yes holds for its pattern from now on."""
         thread = await self.current(thread_id)
         grant = None if always is None else await build_grant(self, thread, action_id, always)
-        made = await thread.approvals.decide(
-            action_id, decision, by=by, reason=reason, args_hash=args_hash, response=response
+        granted = (
+            ()
+            if grant is None
+            else (build_grant_fact(self, thread, grant, by=by, action_id=action_id),)
         )
-        if grant is not None and made.allowed:
-            await record_grant(self, thread, grant, by=by, action_id=action_id)
+        # The agent may ask the next thing as soon as it hears the yes; by then the grant holds.
+        stop_watching = thread.log.watch(self.standing.note_change)
+        try:
+            made = await thread.approvals.decide(
+                action_id,
+                decision,
+                by=by,
+                reason=reason,
+                args_hash=args_hash,
+                response=response,
+                granted=granted,
+            )
+        finally:
+            stop_watching()
+        if grant is not None and made.allowed and not self.standing.has_grant(grant):
+            await thread.log.write(*granted)
+            await self.standing.refresh()
         return made
 
     async def revoke(
@@ -484,7 +499,8 @@ class Runtime:
         thread = await self.current(thread_id)
         place = thread_id if lasting == "thread" else str(self.workspace.resolve())
         grant = self.standing.grant(parse_rule(rule), lasting, place, revoked=True)
-        await record_grant(self, thread, grant, by=by)
+        await thread.log.write(build_grant_fact(self, thread, grant, by=by))
+        await self.standing.refresh()
 
     async def _take_in(
         self, thread: LiveThread, submission: Submission, when_busy: WhenBusy, *, refuse: bool

@@ -120,6 +120,15 @@ class StandingRules:
             return None
         return next((rule for rule in rules if _covers(rule, request)), None)
 
+    def has_grant(self, grant: Grant) -> bool:
+        """Whether a grant holds."""
+        return grant.rule in self._grants.get((grant.lasts, grant.place), {})
+
+    def note_change(self, fact: Fact, _: object) -> None:
+        """Take in a fact that a thread has just written."""
+        if fact.event_class == "policy.changed":
+            self._note(fact)
+
     def _note(self, fact: Fact) -> None:
         try:
             grant = msgspec.convert(fact.payload.get(_FIELD), Grant)
