@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
@@ -37,8 +38,8 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 def _floods(edge: RunningEdge, floods: AccessLimiter) -> None:
     """Count by other numbers from now on."""
     for part in _parts(edge.edge.application):
-        if hasattr(part, "_limiter"):
-            part._limiter = floods
+        if hasattr(part, "_access"):
+            part._access = msgspec.structs.replace(part._access, limiter=floods)
 
 
 def _parts(part: Any) -> list[Any]:

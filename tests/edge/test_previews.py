@@ -113,7 +113,7 @@ async def test_a_preview_is_told_listed_and_stopped_once(tmp_path: Path):
         ids = {"previewId": preview["previewId"], "runId": preview["runId"]}
         assert messages == [
             ("preview.ready", {**ids, "url": preview["url"], "status": "ready"}),
-            ("preview.stopped", {**ids, "status": "stopped"}),
+            ("preview.stopped", {**ids, "url": preview["url"], "status": "stopped"}),
         ]
 
 

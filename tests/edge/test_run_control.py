@@ -24,9 +24,9 @@ async def _events(edge: RunningEdge, **wanted: str) -> list[dict[str, Any]]:
     while True:
         page = await edge.get("/v1/events", limit=500, **wanted, **cursor)
         found += page["items"]
-        if not page["more"]:
+        if "next" not in page:
             return found
-        cursor = {"cursor": page["cursor"]}
+        cursor = {"cursor": page["next"]}
 
 
 async def _statuses(edge: RunningEdge, run_id: str) -> list[str]:
@@ -75,7 +75,7 @@ async def test_what_waited_when_a_run_was_stopped_starts_only_by_hand(tmp_path: 
         assert stopping["status"] in ("cancelling", "cancelled")
         ended = await edge.run_until(run["runId"])
         assert (ended["status"], ended["reason"]) == ("cancelled", "requested")
-        queue = await edge.get(f"/v1/threads/{thread}/queue")
+        queue = (await edge.get(f"/v1/threads/{thread}/queue"))["items"]
         assert [(each["runId"], each["status"]) for each in queue] == [
             (one, "held"),
             (two, "held"),
@@ -90,15 +90,15 @@ async def test_what_waited_when_a_run_was_stopped_starts_only_by_hand(tmp_path: 
         fresh = await edge.start("help", "demo", threadId=thread)
         assert (await edge.run_until(fresh["runId"]))["status"] == "finished"
         assert (await edge.get(f"/v1/runs/{one}"))["status"] == "held"
-        left = await edge.post(f"/v1/threads/{thread}/queue/{two}:continue")
+        left = (await edge.post(f"/v1/threads/{thread}/queue/{two}:continue"))["items"]
         assert {each["runId"] for each in left if each.get("status") == "held"} == {one, three}
         await edge.allow_all(two)
         discarded = await edge.http.delete(f"/v1/threads/{thread}/queue/{three}")
-        assert [each["runId"] for each in discarded.json()] == [one]
+        assert [each["runId"] for each in discarded.json()["items"]] == [one]
         await edge.post(f"/v1/threads/{thread}/queue:continue")
         await edge.allow_all(one)
         again = await edge.post(f"/v1/threads/{thread}/queue:continue")
-        assert again == []
+        assert again["items"] == []
         assert await _statuses(edge, run["runId"]) == [
             "queued",
             "running",
@@ -157,7 +157,8 @@ async def test_a_queued_run_that_is_steered_waits_until_the_running_one_has_take
         thread = run["threadId"]
         await edge.run_until(run["runId"], "waiting")
         queued = await edge.start("to the left", threadId=thread)
-        assert await edge.post(f"/v1/threads/{thread}/queue/{queued['runId']}:steer") == []
+        left = await edge.post(f"/v1/threads/{thread}/queue/{queued['runId']}:steer")
+        assert left["items"] == []
         assert (await edge.get(f"/v1/runs/{queued['runId']}"))["status"] == "queued"
         assert (await edge.allow_all(run["runId"]))["status"] == "finished"
         row = await edge.get(f"/v1/runs/{queued['runId']}")
@@ -189,7 +190,7 @@ async def test_a_steered_run_that_nobody_took_waits_on_and_is_held_by_a_stop(tmp
         await edge.post(f"/v1/threads/{thread}/queue/{queued}:steer")
         await edge.post(f"/v1/runs/{run['runId']}:cancel", status=202)
         await edge.run_until(run["runId"])
-        left = await edge.get(f"/v1/threads/{thread}/queue")
+        left = (await edge.get(f"/v1/threads/{thread}/queue"))["items"]
         assert [(each["runId"], each["status"]) for each in left] == [(queued, "held")]
         assert (await edge.get(f"/v1/runs/{queued}"))["status"] == "held"
         await edge.post(f"/v1/threads/{thread}/queue/{queued}:continue")

@@ -520,6 +520,20 @@ def test_spellings_of_a_decision_are_the_same_answer(first: str, second: str, fo
     assert [violation.code for violation in verify(facts)] == found
 
 
+@pytest.mark.requirement("lifecycle.tool_result_after_denial")
+def test_what_a_copy_takes_is_not_known_to_the_original():
+    ids = {"turnId": "t1", "toolCallId": "c", "actionId": "a"}
+    verifier = LifecycleVerifier("collect")
+    verifier.feed(fact("tool.started", 1, **ids))
+    verifier.feed(fact("action.required", 2, **ids))
+    trial = verifier.copy()
+    trial.feed(fact("action.resolved", 3, **ids, payload={"decision": "deny"}))
+    verifier.feed(fact("action.resolved", 4, **ids, payload={"decision": "approve"}))
+    result = fact("tool.result", 5, **ids, status="completed")
+    assert verifier.feed(result) == []
+    assert [violation.code for violation in trial.feed(result)] == ["tool_result_after_denial"]
+
+
 DENIALS: dict[str, tuple[str, dict[str, Any]]] = {
     "denied": ("action.resolved", {"decision": "deny"}),
     "expired": ("action.expired", {}),

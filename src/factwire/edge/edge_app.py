@@ -195,6 +195,8 @@ _SCOPE_ROUTES: Final[dict[TokenScope, str]] = {
         POST /v1/threads/{thread_id}:archive
         POST /v1/threads/{thread_id}:fork
         POST /v1/threads/{thread_id}/messages
+        POST /v1/threads/{thread_id}/queue:continue
+        POST /v1/threads/{thread_id}/queue/{run_id}:continue
         POST /v1/threads/{thread_id}/queue/{run_id}:promote
         POST /v1/threads/{thread_id}/queue/{run_id}:steer
         DELETE /v1/threads/{thread_id}/queue/{run_id}

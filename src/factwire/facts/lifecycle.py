@@ -117,8 +117,8 @@ class LifecycleVerifier:
     def copy(self) -> Self:
         """A verifier that goes on from here by itself."""
         twin = copy(self)
-        changing = {"_work": self._work, "_ids": self._ids, "_answers": self._answers}
-        vars(twin).update({name: each.copy() for name, each in changing.items()})
+        changing = ("_work", "_ids", "_answers", "_asking", "_denied")
+        vars(twin).update({name: vars(self)[name].copy() for name in changing})
         return twin
 
     def has_ended(self, turn_id: str | None) -> bool:
