@@ -93,7 +93,7 @@ export interface Member {
   memberType: string;
 }
 
-/** A thread, or what changed about it; `status` is active or archived. */
+/** A thread, or what changed about it; `status` is active or archived, `by` is who did it. */
 export interface ThreadEvent {
   threadId: string;
   projectId?: string | null;

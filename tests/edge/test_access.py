@@ -90,7 +90,7 @@ async def test_a_decision_names_who_made_it_on_row_event_and_screen(tmp_path: Pa
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("edge.access.who")
-async def test_messages_forks_and_cancellations_name_who_did_it(tmp_path: Path):
+async def test_messages_changes_forks_and_cancellations_name_who_did_it(tmp_path: Path):
     async with edge_of_ada(tmp_path) as edge:
         run = await edge.start("approve")
         thread, by = run["threadId"], WORKBENCH
@@ -106,6 +106,7 @@ async def test_messages_forks_and_cancellations_name_who_did_it(tmp_path: Path):
         await edge.post(f"/v1/runs/{run['runId']}:cancel", status=202, **by)
         ended = await edge.run_until(run["runId"], "cancelled")
         fork = await edge.post(f"/v1/threads/{thread}:fork", {}, status=201, **by)
+        await edge.http.patch(f"/v1/threads/{thread}", json={"title": "Renamed"}, headers=by)
         removed = await edge.get(f"/v1/runs/{gone}")
         items = (await edge.get(f"/v1/threads/{thread}/items"))["items"]
         row = await edge.get(f"/v1/threads/{thread}")
@@ -127,14 +128,21 @@ async def test_messages_forks_and_cancellations_name_who_did_it(tmp_path: Path):
             "fork": workbench,
         }
         events = await events_of(edge, run["runId"], "runtime")
-        messages = await events_of(edge, run["runId"], "conversation")
+        page = await edge.get(f"/v1/runs/{run['runId']}/events", view="conversation")
+        written = [
+            event["payload"]["by"]
+            for event in page["items"]
+            if event["type"] == "message.created" and event["payload"]["role"] == "user"
+        ]
         forks = await edge.get("/v1/events", types="thread.forked")
+        renamed = await edge.get("/v1/events", types="thread.updated")
         assert [
             events["run.queued"]["by"],
             events["run.cancelled"]["by"],
-            messages["message.created"]["by"],
+            written,
             forks["items"][0]["payload"]["by"],
-        ] == [ADA, workbench, ADA, workbench]
+            renamed["items"][-1]["payload"]["by"],
+        ] == [ADA, workbench, [ADA], workbench, workbench]
 
 
 @pytest.mark.asyncio

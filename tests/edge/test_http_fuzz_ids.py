@@ -85,7 +85,8 @@ async def test_an_id_of_another_kind_or_of_another_thread_is_not_found(tmp_path:
                     assert problem["status"] in (404, 409), (method, path, values, problem)
         thread, other = things.ids["threadId"][:2]
         waiting = [await edge.start("help", threadId=other) for _ in range(2)]
-        for verb, suffix in (("POST", ":promote"), ("POST", ":steer"), ("DELETE", "")):
+        verbs = (("POST", ":continue"), ("POST", ":promote"), ("POST", ":steer"), ("DELETE", ""))
+        for verb, suffix in verbs:
             path = f"/v1/threads/{thread}/queue/{waiting[1]['runId']}{suffix}"
             answer = await edge.http.request(verb, path)
             assert (answer.status_code, answer.json()["code"]) == (404, "unknown_run")
@@ -153,6 +154,9 @@ POSTS: dict[str, dict[str, Any]] = {
     "/v1/evidence": {},
     "/v1/facts": {"facts": outside_facts("repeated")},
     "/v1/tickets": {},
+    "/v1/tokens": {"name": "One", "scopes": ["read"]},
+    "/v1/threads/{threadId}/queue:continue": {},
+    "/v1/threads/{threadId}/queue/{runId}:continue": {},
     "/v1/threads/{threadId}/queue/{runId}:promote": {},
     "/v1/threads/{threadId}/queue/{runId}:steer": {},
 }
@@ -171,6 +175,8 @@ EFFECTS = {
     "/v1/facts": ("task.created", 1),
     "/v1/permissions/decide": ("action.resolved", 1),
     "/v1/runs/{runId}:retry": ("turn.submitted", 1),
+    "/v1/threads/{threadId}/queue:continue": ("queue.changed", 2),
+    "/v1/threads/{threadId}/queue/{runId}:continue": ("queue.changed", 1),
 }
 """Address → the class of fact that it writes, and how often under one key."""
 
@@ -209,6 +215,9 @@ async def _prepare_request(edge: RunningEdge, path: str) -> tuple[str, Any]:
         first = await edge.start("approve")
         await edge.run_until(first["runId"], "waiting")
         waiting = [await edge.start("help", threadId=first["threadId"]) for _ in range(2)]
+        if path.endswith(":continue"):
+            await edge.post(f"/v1/runs/{first['runId']}:cancel", status=202)
+            await edge.run_until(first["runId"])
         return path.format(threadId=first["threadId"], runId=waiting[1]["runId"]), body
     if path in ("/v1/permissions/decide", "/v1/runs/{runId}:cancel"):
         run = await edge.start("approve")

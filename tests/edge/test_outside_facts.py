@@ -76,8 +76,12 @@ def story_of(thread: str, name: str, pieces: list[str], *, is_numbered: bool) ->
 
 def joined_text(stored: list[dict[str, Any]], name: str) -> str:
     end, key = ENDS[name]
+    # A fact that ends a text calls the rest of it `delta`, whatever its pieces call theirs.
+    keys = {name: key, end: "delta"}
     return "".join(
-        fact["payload"].get(key, "") for fact in stored if fact["eventClass"] in (name, end)
+        fact["payload"].get(keys[fact["eventClass"]], "")
+        for fact in stored
+        if fact["eventClass"] in keys
     )
 
 

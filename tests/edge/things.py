@@ -36,6 +36,8 @@ def made_things(url: str) -> Things:
         evidence = _post_thing(http, "/v1/evidence", {"threadId": messages["threadId"]})
         preview = _post_thing(http, "/v1/previews", {"runId": messages["runId"]})
         _post_thing(http, "/v1/facts", {"facts": outside_facts()})
+        token = _post_thing(http, "/v1/tokens", {"name": "Phone", "scopes": ["read"]})
+        items = http.get(f"/v1/threads/{thread['threadId']}/items").json()["items"]
         artifacts = http.get("/v1/artifacts").json()["items"]
         approvals = http.get("/v1/approvals").json()["items"]
         kept = [row["contentRef"] for row in artifacts if "contentRef" in row]
@@ -50,6 +52,8 @@ def made_things(url: str) -> Things:
                 "approvalId": [row["approvalId"] for row in approvals],
                 "artifactId": [row["artifactId"] for row in artifacts],
                 "taskId": ["outside-task"],
+                "itemId": [row["itemId"] for row in items],
+                "tokenId": [token["tokenId"]],
                 "ref": kept,
             }
         )

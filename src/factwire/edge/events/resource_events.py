@@ -76,7 +76,7 @@ class Member(EventPayload, frozen=True):
 
 
 class ThreadEvent(EventPayload, frozen=True):
-    """A thread, or what changed about it; `status` is active or archived."""
+    """A thread, or what changed about it; `status` is active or archived, `by` is who did it."""
 
     thread_id: str
     project_id: str | None = None

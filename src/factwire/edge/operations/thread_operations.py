@@ -150,13 +150,17 @@ async def add_thread(edge: EdgeContext, new: NewThread, trace_id: str) -> Thread
 
 
 async def update_thread(
-    edge: EdgeContext, thread_id: str, changes: dict[str, str], trace_id: str
+    edge: EdgeContext, thread_id: str, changes: dict[str, str], *, by: Person, trace_id: str
 ) -> Thread:
     """Rename, archive or restore a thread."""
     row = edge.find_own_thread(thread_id)
     fresh = {name: value for name, value in changes.items() if _current_value(row, name) != value}
     if fresh:
-        payload = {**_row_fields(row, *_THREAD_FIELDS), **fresh}
+        payload = {
+            **_row_fields(row, *_THREAD_FIELDS),
+            **fresh,
+            "by": msgspec.to_builtins(by),
+        }
         await edge.write(thread_id, ("thread.updated", payload), trace_id=trace_id)
     return edge.find_thread(thread_id)
 

@@ -177,7 +177,7 @@ async def change_thread(
     fields = {"title": data.title, "status": data.status}
     changes = {name: value for name, value in fields.items() if value is not msgspec.UNSET}
     return await thread_operations.update_thread(
-        edge_of(request), thread_id, changes, trace_of(request)
+        edge_of(request), thread_id, changes, by=person_of(request), trace_id=trace_of(request)
     )
 
 
@@ -192,7 +192,7 @@ async def archive_thread(request: EdgeRequest, thread_id: FromPath[str]) -> Thre
     """Archive a thread."""
     changes = {"status": "archived"}
     return await thread_operations.update_thread(
-        edge_of(request), thread_id, changes, trace_of(request)
+        edge_of(request), thread_id, changes, by=person_of(request), trace_id=trace_of(request)
     )
 
 
