@@ -238,8 +238,9 @@ def test_two_signals_leave_the_turn_to_whoever_comes_next(home: Home):
     assert (left["thread"]["status"], left["live"]) == ("running", False)
     assert " stale " in home.run("threads").out
     resumed = home.run("resume", "mine")
-    assert resumed.code == 1
-    assert "runtime_restarted" in resumed.out
+    # The stop is on record, or the process was gone before it could be.
+    endings = {130: "canceled · stopped", 1: "runtime_restarted"}
+    assert endings[resumed.code] in resumed.out
 
 
 @pytest.mark.fault
