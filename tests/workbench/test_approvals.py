@@ -15,7 +15,6 @@ from tests.workbench.seeding import fact, post
 
 pytestmark = BROWSER
 
-OWN = re.compile("another runtime", re.IGNORECASE)
 LISTEN = """
 window.__told = [];
 window.Notification = class extends EventTarget {
@@ -135,6 +134,10 @@ def _actions(requests: httpx.Client, thread: str) -> list[dict[str, Any]]:
     return list(_state(requests, thread)["actions"].values())
 
 
+def _approval(requests: httpx.Client, approval_id: str) -> dict[str, Any]:
+    return requests.get(f"/v1/approvals/{approval_id}").json()
+
+
 def _state(requests: httpx.Client, thread: str) -> dict[str, Any]:
     return requests.get(f"/v1/threads/{thread}/projection").json()["state"]
 
@@ -202,12 +205,10 @@ async def test_a_request_that_changes_under_ones_eyes_must_be_read_again(
 ):
     post(requests, _requests("turning"))
     async with open_page("/inbox") as watched:
-        watched.expected = ["409"]
         card = _card(watched.page, "turning")
         await expect(card.get_by_role("button", name="Approve", exact=True)).to_be_visible()
         again = {"shown": "command:\n| rm -rf /", "argsHash": f"sha256:{'2' * 64}"}
-        changed = _requests("turning", **again)[2] | {"id": "turning-4", "sequence": 4}
-        post(requests, [changed])
+        post(requests, [_action_fact("turning", 4, "action.updated", **again)])
         await expect(card).to_contain_text("rm -rf /")
         await expect(card.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
         await card.focus()
@@ -217,10 +218,9 @@ async def test_a_request_that_changes_under_ones_eyes_must_be_read_again(
             await card.get_by_role("button", name="Approve", exact=True).click()
         body = json.loads((await sent.value).post_data or "")
         assert (body["argsHash"], body["decision"]) == (again["argsHash"], "allow")
-        await expect(card.get_by_role("alert")).to_have_text(OWN)
-        post(requests, [_action_fact("turning", 5, "action.expired", decision="denied")])
         await expect(card).to_have_count(0)
-        await expect(watched.page.get_by_role("list", name="Waiting")).to_contain_text("Expired")
+    decided = _approval(requests, "turning-action")
+    assert (decided["status"], decided["argsHash"]) == ("approved", again["argsHash"])
 
 
 @pytest.mark.requirement("workbench.approvals.attention")

@@ -316,12 +316,24 @@ def _apply_approval(records: "Records", _: int, fact: Fact) -> None:
     """That a decision was sent to the agent, or applied; the first time of each counts."""
     row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
     fields = read_payload(fact, ActionDecisionPayload)
+    if row is not None and row.status == "pending":
+        _change_request(row, fact)
     if row is None or row.decided_at is None or fields.applied is None:
         return
     row.sent_at = row.sent_at or fields.sent_at
     row.updated_at = fact.created_at
     if fields.applied:
         row.applied, row.applied_at = True, row.applied_at or fact.created_at
+
+
+def _change_request(row: Approval, fact: Fact) -> None:
+    """A request that was changed before anybody decided: what it states now is what is asked."""
+    fields = read_payload(fact, ActionRequestPayload)
+    row.summary = fields.prompt or row.summary
+    row.shown = text_at(fact.payload, "shown") or row.shown
+    row.args_hash = fields.args_hash or row.args_hash
+    row.expires_at = fields.expires_at or row.expires_at
+    row.updated_at = fact.created_at
 
 
 def _close_approval(records: "Records", _: int, fact: Fact) -> None:
