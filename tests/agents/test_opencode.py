@@ -201,7 +201,7 @@ async def test_what_a_model_does_wrong_is_tried_again_or_fails_the_turn(
     for outcome in (limited, cut_off):
         assert outcome.status == "completed"
         statuses = [each["status"] for each in outcome.payloads_of("run.status")]
-        assert statuses == ["running", "retrying", "running"]
+        assert statuses == ["running", "retrying", "running", "idle"]
     assert broken.failure["failureCategory"] == "invalid_request"
     assert "broken" in broken.failure["message"]
     assert cut_off.answers == ["Back again.", "Back again."]

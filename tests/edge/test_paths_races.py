@@ -181,6 +181,9 @@ async def _cancel_and_wait(
 ) -> dict[str, Any]:
     cancelled = await edge.http.post(f"/v1/runs/{approval['runId']}:cancel")
     assert cancelled.status_code == 202
+    await edge.run_until(approval["runId"])
+    continued = await edge.http.post(f"/v1/threads/{second['threadId']}/queue:continue")
+    assert continued.status_code == 200
     return await edge.run_until(second["runId"])
 
 

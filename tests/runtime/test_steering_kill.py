@@ -115,7 +115,7 @@ async def test_a_retry_that_was_due_happens_once_after_a_kill(
     assert missing > 0
 
 
-def _return_nothing(_: object, __: object) -> list[Fact]:
+def _return_nothing(*_: object, **__: object) -> list[Fact]:
     return []
 
 

@@ -64,8 +64,8 @@ def text_key(fact: Fact, pieces: TextPieces, name: str, event_class: str | None 
     field = payload.get(pieces.field, "") if pieces.field else ""
     if pieces.ids is MESSAGE_IDS:
         ids = (
-            fact.message_id or payload.get("messageId") or payload.get("message_id"),
-            fact.part_id or payload.get("partId") or payload.get("part_id"),
+            fact.message_id or text_at(payload, "messageId", "message_id"),
+            fact.part_id or text_at(payload, "partId", "part_id"),
         )
     else:
         ids = _ids_of(fact, pieces)

@@ -223,7 +223,9 @@ def add_cancelling(mappings: ViewMappings) -> ViewMappings:
 def _add_cancelling(mapping: EventMapping) -> EventMapping:
     def to_event(fact: Fact) -> TypedPayload | None:
         run = _own_run_id(fact)
-        if run is None or text_at(fact.payload, "status") != CANCELLING:
+        # What an agent reports of its own stopping comes after the stop was asked for.
+        is_asked = "from" in fact.payload and text_at(fact.payload, "status") == CANCELLING
+        if run is None or not is_asked:
             return mapping.to_event(fact)
         before = "waiting" if fact.payload.get("from") == "waiting" else "running"
         reason, by = text_at(fact.payload, "reason"), to_person(fact.payload.get("by"))
