@@ -151,7 +151,7 @@ def find_broken_holds(facts: list[Fact]) -> list[str]:
     stopped: dict[str, bool] = {}
     broken: list[str] = []
     for fact in facts:
-        if fact.event_class == "turn.started":
+        if fact.event_class in ("turn.submitted", "turn.started"):
             # What came before a turn was stopped is held by then.
             broken += [
                 turn for turn, is_held in waiting.items() if is_held and turn == fact.turn_id

@@ -247,6 +247,11 @@ class LiveThread:
             # The agent stops even where the journal takes nothing more.
             await turn.cancel(reason, by)
 
+    async def await_action(self, action_id: str) -> None:
+        """Wait for a request that others may read already while this thread is still noting it."""
+        if action_id not in self.projection.state.actions:
+            await self.log.settle()
+
     async def release(self, turn_id: str | None = None, by: Person | None = None) -> None:
         """Let a turn that is held, or all of them, start when their turn comes."""
         async with self.order:

@@ -79,6 +79,7 @@ async def build_grant(
 
 async def build_proposal(runtime: "Runtime", thread: LiveThread, action_id: str) -> Proposal:
     """What a grant would hold; raises `NoRule`."""
+    await thread.await_action(action_id)
     action = thread.approvals.require_action(action_id)
     submission = await read_submission(
         runtime.journal, runtime.blobs, thread.thread_id, action.turn_id or ""
@@ -467,6 +468,7 @@ class Runtime:
     ) -> Decision:
         """Answer an open request; with `always`, a yes holds for its pattern from now on."""
         thread = await self.current(thread_id)
+        await thread.await_action(action_id)
         grant = None if always is None else await build_grant(self, thread, action_id, always)
         granted = (
             ()

@@ -214,8 +214,8 @@ class Turn:
 
     def build_cancelling(self, reason: str, by: Person | None = None) -> Fact:
         """The fact that the turn was asked to stop."""
-        before = {"status": CANCELLING, "from": self._log.run_status}
-        payload = {**before, **build_cancellation(reason, by)}
+        before = "queued" if self._started_at is None else self._log.run_status
+        payload = {"status": CANCELLING, "from": before, **build_cancellation(reason, by)}
         return self._fact("run.status", payload, status="running")
 
     async def cancel(self, reason: str, by: Person | None = None) -> None:

@@ -227,7 +227,8 @@ def _add_cancelling(mapping: EventMapping) -> EventMapping:
         is_asked = "from" in fact.payload and text_at(fact.payload, "status") == CANCELLING
         if run is None or not is_asked:
             return mapping.to_event(fact)
-        before = "waiting" if fact.payload.get("from") == "waiting" else "running"
+        stated: Any = fact.payload["from"]
+        before: RunStatus = stated if stated in _STATUSES else "running"
         reason, by = text_at(fact.payload, "reason"), to_person(fact.payload.get("by"))
         return _STATUS, RunStatusChange(
             run_id=run, from_=before, to=CANCELLING, reason=reason, by=by, **_read_times(fact)
