@@ -254,8 +254,10 @@ async def test_a_run_whose_facts_are_refused_is_reported(
             await until(lambda: thread.failure is not None)
             await cancelling
         async with asyncio.timeout(WAIT_SECONDS):
+            seen = edge.machine.feed.cursor.seq
             while not (await edge.get("/v1/facts", classes="run.persistence_error"))["items"]:
-                await edge.machine.feed.wait_for(edge.machine.feed.cursor.seq + 1)
+                await edge.machine.feed.wait_for(seen + 1)
+                seen = edge.machine.feed.cursor.seq
         shown = await read_shown(edge)
     assert_shows(shown, types_of("full disk"))
 
