@@ -9,8 +9,9 @@ from random import Random
 import pytest
 from websockets.asyncio.client import connect
 
-from factwire.edge.records import Records
+from factwire.edge.records.edge_records import RECORDS_FILE, RECORDS_VERSION
 from factwire.journal import Cursor
+from factwire.serving.row_store import RowDatabase
 from tests.edge.edge_process import HEADERS, Client, EdgeProcess, new_client
 from tests.edge.edges import TOKEN
 from tests.edge.fault_story import SETTINGS, Story, UnderWay
@@ -27,9 +28,12 @@ pytestmark = [pytest.mark.fault, pytest.mark.asyncio]
 
 def saved_seq(folder: Path, cursor: Cursor) -> int:
     """As of which fact the lists were saved."""
-    saved = Records.restore((folder / "data" / "edge-records").read_bytes(), cursor.epoch)
-    assert saved is not None
-    return saved.seq
+    path = folder / "data" / RECORDS_FILE
+    database = RowDatabase(path, str(RECORDS_VERSION), cursor.epoch)
+    try:
+        return database.read_seq()
+    finally:
+        database.close()
 
 
 @pytest.mark.timeout(600)

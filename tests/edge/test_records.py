@@ -2,13 +2,16 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from factwire.edge.records import Records, read_records
+from factwire.edge.records.edge_records import RECORDS_FILE
 from factwire.facts import Fact, read_fact
 from factwire.journal import open_journal
 from factwire.journal.chunks import decode_line
+from factwire.serving.row_store import RowDatabase
 
 STREAMS = sorted(
     (Path(__file__).resolve().parent.parent.parent / "examples" / "streams").glob("*.ndjson")
@@ -16,30 +19,64 @@ STREAMS = sorted(
 EPOCH = "0123456789abcdef"
 
 
+TABLES = (
+    "projects",
+    "conversations",
+    "threads",
+    "runs",
+    "approvals",
+    "artifacts",
+    "tasks",
+    "previews",
+    "evidence",
+    "places",
+)
+
+
+def _dump(records: Records) -> dict[str, list[tuple[Any, Any]]]:
+    return {name: list(getattr(records, name).newest_by_key()) for name in TABLES}
+
+
+def _open(path: Path, epoch: str = EPOCH) -> Records:
+    return Records(RowDatabase(path, "1", epoch))
+
+
 @pytest.mark.requirement("edge.records.pure")
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
-def test_records_that_were_saved_go_on_like_those_that_were_not(path: Path):
+def test_records_that_were_saved_go_on_like_those_that_were_not(path: Path, tmp_path: Path):
     facts = [decode_line(line) for line in path.read_bytes().splitlines()]
     whole = Records()
     for seq, fact in enumerate(facts, 1):
         whole.apply(seq, fact)
     for cut in {1, len(facts) // 3, len(facts) // 2, len(facts) - 1} - {0}:
-        first = Records()
+        file = tmp_path / f"{cut}.db"
+        first = _open(file)
         for seq, fact in enumerate(facts[:cut], 1):
             first.apply(seq, fact)
-        later = Records.restore(first.save(EPOCH), EPOCH)
-        assert later is not None
+        first.database.save(cut)
+        for seq, fact in enumerate(facts[cut:], cut + 1):
+            first.apply(seq, fact)
+        assert _dump(first) == _dump(whole)
+        later = _open(file)
+        assert later.seq == cut
         for seq, fact in enumerate(facts[cut:], cut + 1):
             later.apply(seq, fact)
-        assert later.save(EPOCH) == whole.save(EPOCH)
+            later.database.save(seq)
+        assert _dump(later) == _dump(whole)
 
 
 @pytest.mark.requirement("edge.records.pure")
-def test_what_was_saved_of_another_journal_or_is_damaged_is_not_read():
-    data = Records().save(EPOCH)
-    assert Records.restore(data, "f" * 16) is None
-    assert Records.restore(data[:-1], EPOCH) is None
-    assert Records.restore(b"", EPOCH) is None
+def test_what_was_saved_of_another_journal_or_is_damaged_is_not_read(tmp_path: Path):
+    file = tmp_path / "records.db"
+    [fact] = _build_facts(("turn.submitted", "a", "trn_1"))
+    records = _open(file)
+    records.apply(1, fact)
+    records.database.save(1)
+    records.database.close()
+    assert _open(file).seq == 1
+    assert _open(file, "f" * 16).seq == 0
+    file.write_bytes(b"this is no database" * 1000)
+    assert _open(file).seq == 0
 
 
 def _build_facts(*rows: tuple[str, str, str]) -> list[Fact]:
@@ -85,10 +122,11 @@ def test_threads_that_use_one_id_do_not_touch_each_others_rows():
     records = Records()
     for seq, fact in enumerate(facts, 1):
         records.apply(seq, fact)
-    runs = {key: (row.thread_id, row.status) for key, row in records.runs.rows.items()}
+    runs = {place.key: (row.thread_id, row.status) for place, row in records.runs.newest_by_key()}
     assert runs == {"run_1": ("a", "queued"), "b~run_1": ("b", "finished")}
     approvals = {
-        key: (row.thread_id, row.run_id, row.status) for key, row in records.approvals.rows.items()
+        place.key: (row.thread_id, row.run_id, row.status)
+        for place, row in records.approvals.newest_by_key()
     }
     assert approvals == {
         "act_1": ("a", "run_1", "pending"),
@@ -111,12 +149,14 @@ async def test_lists_read_anew_are_those_that_grew_fact_by_fact(tmp_path: Path):
     )
     async with open_journal(f"sqlite:{tmp_path}/j.db") as journal:
         await journal.append(facts)
-        epoch = (await journal.head()).epoch
         grown = Records()
         async for batch in journal.read():
             for seq, fact in batch.facts():
                 grown.apply(seq, fact)
         read, cursor = await read_records(journal, tmp_path)
-    assert cursor.seq == len(facts)
-    assert read.save(epoch) == grown.save(epoch)
-    assert [row.run_id for row in read.runs.newest()] == [row.run_id for row in grown.runs.newest()]
+        assert cursor.seq == len(facts)
+        assert _dump(read) == _dump(grown)
+        read.database.close()
+        (tmp_path / RECORDS_FILE).write_bytes(b"damaged")
+        again, _ = await read_records(journal, tmp_path)
+    assert _dump(again) == _dump(grown)

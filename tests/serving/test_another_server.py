@@ -27,7 +27,7 @@ from factwire.serving.guard import Access, Guard
 from factwire.serving.idempotency import IdempotencyMiddleware
 from factwire.serving.logs import logger
 from factwire.serving.openapi import ApiDescription, build_document
-from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, Page, RowTable, build_page
+from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, Page, build_page
 from factwire.serving.request_observing import (
     LoopLag,
     ObserverMiddleware,
@@ -44,6 +44,7 @@ from factwire.serving.rest import (
     problem_handlers,
     to_routable_scope,
 )
+from factwire.serving.row_store import RowDatabase, RowTable
 
 TOKEN = "a-token-for-another-server-0123456789"
 AS_OF = Cursor("0" * 16, 9)
@@ -58,9 +59,9 @@ class DeskBody(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: str
 
 
-TABLE: RowTable[Desk] = RowTable(
-    {f"desk_{seq}": Desk(seq=seq, desk_id=f"desk_{seq}") for seq in (2, 5, 7)}
-)
+TABLE = RowTable(RowDatabase(None, "1", ""), "desks", Desk)
+for place in (2, 5, 7):
+    TABLE.add(f"desk_{place}", Desk(seq=place, desk_id=f"desk_{place}"))
 
 
 @get("/v1/desks")

@@ -105,7 +105,7 @@ class Dispatcher:
     def _ensure_not_deleted(self, scope: Scope) -> None:
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
         thread = PROJECTION.fullmatch(raw.decode("ascii", "replace"))
-        if thread is not None and unquote(thread[1]) in self._edge.records.deleted:
+        if thread is not None and self._edge.records.is_deleted(unquote(thread[1])):
             raise Problem(404, "unknown_thread", "no thread has this id")
 
     def _with_cursor_header(self, scope: Scope, send: Send) -> Send:

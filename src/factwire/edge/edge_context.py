@@ -146,7 +146,7 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
 
     def place_of(self, thread_id: str) -> ThreadPlace | None:
         """The project and the conversation of a thread, also of one that was deleted."""
-        return self.records.places.get(thread_id)
+        return self.records.place_of(thread_id)
 
     def build_fact(
         self, event_class: str, payload: dict[str, Any], trace_id: str, **ids: Any

@@ -53,13 +53,13 @@ class Vitals(msgspec.Struct, frozen=True, kw_only=True):
 async def read_vitals(edge: EdgeContext, streams: Streams) -> Vitals:
     """The figures of an Edge now."""
     feed = await edge.feed.health()
-    counted = Counter(run.status for run in edge.records.runs.rows.values())
+    counted = edge.records.runs.count_by("status")
     waiting = _pending_since(edge.records)
     ages = [age for since in waiting if (age := _age(since, edge.mint.clock())) is not None]
     return Vitals(
         feed=feed,
         head=None if feed.lag is None else feed.cursor.seq + feed.lag,
-        runs={status: counted[status] for status in RUN_STATUSES},
+        runs={status: counted.get(status, 0) for status in RUN_STATUSES},
         active=sum(thread.turn is not None for thread in edge.runtime.live),
         active_most=edge.runtime.settings.active_turns,
         pending=len(waiting),
@@ -71,7 +71,11 @@ async def read_vitals(edge: EdgeContext, streams: Streams) -> Vitals:
 
 def unfinished_runs(records: Records) -> frozenset[str]:
     """The runs that have not ended."""
-    return frozenset(key for key, run in records.runs.rows.items() if run.status in UNFINISHED)
+    return frozenset(
+        place.key
+        for status in sorted(UNFINISHED)
+        for place, _ in records.runs.newest_by_key(status=status)
+    )
 
 
 def count_recovered(records: Records, before: frozenset[str]) -> dict[str, int]:
@@ -82,8 +86,7 @@ def count_recovered(records: Records, before: frozenset[str]) -> dict[str, int]:
 
 
 def _pending_since(records: Records) -> list[str]:
-    rows = records.approvals.rows.values()
-    return [row.created_at for row in rows if row.status == "pending"]
+    return [row.created_at for row in records.approvals.newest(status="pending")]
 
 
 def _age(since: str, now: str) -> float | None:

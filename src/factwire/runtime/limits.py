@@ -63,3 +63,9 @@ DECISION_WAIT_SECONDS: Final = 20
 
 CONTEXT_WARNING_SHARE: Final = 0.8
 """The share of a model's context from which on people are warned that it is nearly full."""
+
+FOLD_SAVE_FACTS: Final = 16_384
+"""Facts after which what a runtime gathered from a whole journal is saved again."""
+
+IDLE_THREADS: Final = 256
+"""Threads that stay in memory although nothing happens on them; the others are read again."""

@@ -7,12 +7,15 @@ they are held. What another runtime claims on a shared journal is left alone: it
 Only who knows better takes it over. A thread that another runtime tells is never this one's to end.
 """
 
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import msgspec
+
 from factwire.facts import Fact
-from factwire.journal import Cursor, Filter
+from factwire.journal import Cursor, CursorExpired, Filter
 from factwire.projection.thread_status import CANCELLING
+from factwire.runtime.journal_fold import JournalFold
 from factwire.runtime.live_thread import STOPPED, LiveThread
 from factwire.runtime.mint import FactScope, run_of
 from factwire.runtime.provider import Provider
@@ -45,12 +48,33 @@ async def recover(
     for thread_id in await _find_unsettled(runtime):
         if threads is not None and thread_id not in threads:
             continue
+        if not await _began_here(runtime, thread_id):
+            continue
         thread = await runtime.thread(thread_id)
         if thread.is_busy or _runs_elsewhere(runtime, thread):
             continue
         other = await find_other_owner(runtime, thread)
         if other is None or take_over:
             await settle_thread(runtime, thread, other)
+
+
+async def _began_here(runtime: "Runtime", thread_id: str) -> bool:
+    """Whether a thread may be this runtime's to end, by its first fact: those that others write
+    may be many, and none of them needs to be loaded.
+    """
+    known = await runtime.journal.thread(thread_id)
+    if known is None:
+        return False
+    epoch = (await runtime.journal.head()).epoch
+    after = Cursor(epoch, known.first_seq - 1) if known.first_seq > 1 else None
+    try:
+        async for batch in runtime.journal.read(after, filter=Filter(thread=thread_id), limit=1):
+            for _, fact in batch.facts():
+                return fact.runtime_id == runtime.mint.runtime_id
+    except CursorExpired:
+        # Its beginning has been removed; what is left says whose it is.
+        return True
+    return True
 
 
 def _runs_elsewhere(runtime: "Runtime", thread: LiveThread) -> bool:
@@ -121,32 +145,43 @@ async def _find_unsettled(runtime: "Runtime") -> list[str]:
 
 async def _find_queues(runtime: "Runtime") -> list[str]:
     """Threads on which a turn was queued that neither started nor was taken out."""
-    waiting: dict[tuple[str, str], None] = {}
-    async for fact in _facts(runtime, "queue.changed"):
-        _note_queue(waiting, fact)
-    if waiting:
-        async for fact in _facts(runtime, "turn.submitted"):
-            waiting.pop((fact.thread_id or "", fact.turn_id or ""), None)
-    return list(dict.fromkeys(thread_id for thread_id, _ in waiting))
+    queues = WaitingTurns()
+    await JournalFold(runtime.journal, "queues", WaitingTurns.CLASSES, queues).refresh()
+    return list(dict.fromkeys(thread_id for thread_id, _ in queues.waiting))
 
 
-def _note_queue(waiting: dict[tuple[str, str], None], fact: Fact) -> None:
-    thread, turn = fact.thread_id or "", fact.queued_turn_id
-    rows = cast("list[dict[str, Any]] | None", fact.payload.get("queuedTurns"))
-    if rows is not None:
-        for key in [key for key in waiting if key[0] == thread]:
-            del waiting[key]
-        waiting |= {(thread, str(row.get("queuedTurnId"))): None for row in rows}
-    elif turn is not None and fact.payload.get("change") in _GONE:
-        waiting.pop((thread, turn), None)
-    elif turn is not None:
-        waiting[thread, turn] = None
+class WaitingTurns:
+    """The turns that wait in a queue, each with its thread."""
 
+    CLASSES: Final = ("queue.changed", "turn.submitted")
 
-async def _facts(runtime: "Runtime", event_class: str) -> AsyncGenerator[Fact]:
-    async for batch in runtime.journal.read(filter=Filter(classes=(event_class,))):
-        for _, fact in batch.facts():
-            yield fact
+    def __init__(self) -> None:
+        self.waiting: dict[tuple[str, str], None] = {}
+
+    def note(self, fact: Fact) -> None:
+        thread, turn = fact.thread_id or "", fact.queued_turn_id
+        if fact.event_class == "turn.submitted":
+            self.waiting.pop((thread, fact.turn_id or ""), None)
+            return
+        rows = cast("list[dict[str, Any]] | None", fact.payload.get("queuedTurns"))
+        if rows is not None:
+            for key in [key for key in self.waiting if key[0] == thread]:
+                del self.waiting[key]
+            self.waiting |= {(thread, str(row.get("queuedTurnId"))): None for row in rows}
+        elif turn is not None and fact.payload.get("change") in _GONE:
+            self.waiting.pop((thread, turn), None)
+        elif turn is not None:
+            self.waiting[thread, turn] = None
+
+    def save(self) -> bytes:
+        return msgspec.json.encode(list(self.waiting))
+
+    def restore(self, data: bytes) -> None:
+        pairs = msgspec.json.decode(data, type=list[tuple[str, str]])
+        self.waiting = dict.fromkeys(pairs)
+
+    def clear(self) -> None:
+        self.waiting.clear()
 
 
 async def _resume_turn(runtime: "Runtime", thread: LiveThread, taken_from: str | None) -> bool:

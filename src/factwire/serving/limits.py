@@ -138,3 +138,15 @@ LAG_SECONDS: Final = 0.5
 
 KEPT_SPANS: Final = 2_000
 """Runs, and requests that may lead to one, whose spans are kept; the oldest are dropped first."""
+
+ROWS_IN_MEMORY: Final = 2_048
+"""Rows of one list that stay in memory after they were used; the others are read from disk."""
+
+ROWS_LOG_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of the write-ahead log of the lists after which it is copied into their database."""
+
+ROWS_UNSAVED: Final = 1_024
+"""Changed rows after which the lists are saved while they are brought up to date."""
+
+ROWS_UNSAVED_FACTS: Final = 16_384
+"""Facts after which the place of the lists is saved although nothing in them has changed."""

@@ -719,7 +719,7 @@ def _ensure_foreign(edge: EdgeContext, fact: Fact) -> None:
     row = edge.records.threads.get(thread_id)
     if row is not None and row.runtime_id == own:
         raise Problem(409, "thread_owned_elsewhere", f"thread {thread_id!r} belongs to this Edge")
-    if thread_id in edge.records.deleted:
+    if edge.records.is_deleted(thread_id):
         raise Problem(410, "thread_deleted", f"thread {thread_id!r} was deleted")
 
 

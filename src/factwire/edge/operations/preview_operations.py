@@ -111,8 +111,8 @@ def find_preview(edge: EdgeContext, preview_id: str) -> Preview:
 
 
 def _ready_previews(edge: EdgeContext) -> list[Preview]:
-    rows = edge.records.previews.rows.values()
-    return [row for row in rows if row.status == "ready" and row.edge_id == edge.edge_id]
+    rows = edge.records.previews.newest(status="ready")
+    return [row for row in rows if row.edge_id == edge.edge_id]
 
 
 async def _open_folder(edge: EdgeContext, run: Run, path: str) -> ServedFolder:

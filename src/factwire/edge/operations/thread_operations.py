@@ -52,8 +52,8 @@ async def update_project(
 async def remove_project(edge: EdgeContext, project_id: str, trace_id: str) -> None:
     """Remove a project; refused while it has active threads."""
     find_project(edge, project_id)
-    threads = edge.records.threads.newest()
-    if any(row.project_id == project_id and row.status == "active" for row in threads):
+    threads = edge.records.threads.newest(project_id=project_id, status="active")
+    if next(threads, None) is not None:
         raise Problem(
             409,
             "project_in_use",
@@ -101,7 +101,15 @@ async def add_conversation(
     payload = {name: value for name, value in fields.items() if value is not None}
     ids = {"conversation_id": conversation_id, "project_id": project_id}
     await edge.append(edge.build_fact("conversation.created", payload, trace_id, **ids))
-    return edge.records.conversations.rows[conversation_id]
+    return find_conversation(edge, conversation_id)
+
+
+def find_conversation(edge: EdgeContext, conversation_id: str) -> Conversation:
+    """A conversation; raises `Problem`."""
+    row = edge.records.conversations.get(conversation_id)
+    if row is None:
+        raise Problem(404, "unknown_conversation", "no conversation has this id")
+    return row
 
 
 async def add_conversation_member(
@@ -115,7 +123,7 @@ async def add_conversation_member(
     }
     ids = {"conversation_id": conversation_id}
     await edge.append(edge.build_fact("conversation.member.added", payload, trace_id, **ids))
-    return edge.records.conversations.rows[conversation_id]
+    return find_conversation(edge, conversation_id)
 
 
 class NewThread(msgspec.Struct, frozen=True, kw_only=True):
@@ -286,7 +294,7 @@ def _shorten_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ensure_never_used(edge: EdgeContext, thread_id: str) -> None:
-    if thread_id in edge.records.deleted:
+    if edge.records.is_deleted(thread_id):
         raise Problem(410, "thread_deleted", "a thread with this id was deleted; use another id")
 
 

@@ -80,15 +80,14 @@ async def remove_run_worktree(edge: EdgeContext, run: Run, trace_id: str) -> Non
 
 async def remove_thread_worktrees(edge: EdgeContext, thread_id: str) -> None:
     """Remove all worktrees of a thread that is about to be deleted."""
-    runs = [row for row in edge.records.runs.rows.values() if row.thread_id == thread_id]
+    runs = edge.records.runs.newest(thread_id=thread_id)
     for worktree in {run.worktree.path: run.worktree for run in runs if run.worktree}.values():
         await _remove_own(edge, worktree)
 
 
 def _runs_sharing(edge: EdgeContext, worktree: RunWorktree) -> list[Run]:
     """The runs that work in one worktree: the first, and those that try it again."""
-    rows = edge.records.runs.rows.values()
-    return [row for row in rows if row.worktree and row.worktree.path == worktree.path]
+    return list(edge.records.runs.newest(worktree=worktree.path))
 
 
 async def _remove_own(edge: EdgeContext, worktree: RunWorktree) -> None:

@@ -1,5 +1,5 @@
 """Records: what an Edge lists of all its threads, derived from facts alone."""
 
-from factwire.edge.records.edge_records import CLASSES, Records, RecordStore, read_records
+from factwire.edge.records.edge_records import Records, RecordStore, read_records
 
-__all__ = ["CLASSES", "RecordStore", "Records", "read_records"]
+__all__ = ["RecordStore", "Records", "read_records"]

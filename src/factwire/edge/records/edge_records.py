@@ -1,21 +1,20 @@
 """`Records`: what an Edge lists, as a pure function of the facts of all its threads.
 
 Facts come in the order of the journal. A thread that was deleted is gone from every list, with all
-that belongs to it; its facts stay in the journal until retention takes them. Records are read once
-from the journal, then along with the feed, and saved when it ends; what is saved only spares work:
-without it, or with one of another journal, the lists are made anew from the facts.
+that belongs to it; its facts stay in the journal until retention takes them. Records are saved with
+the place in the journal for which they hold while they follow the feed, so that a start, after a
+crash too, reads no more than the facts since; without what was saved they are made anew.
 """
 
-import os
-from collections import deque
+import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import msgspec
+import apsw
 
 from factwire.edge.records import run_records, thread_records
+from factwire.edge.records.thread_records import PlacedThread
 from factwire.facts import Fact
 from factwire.facts.resources import (
     Approval,
@@ -28,105 +27,90 @@ from factwire.facts.resources import (
     Task,
     Thread,
 )
-from factwire.journal import Cursor, CursorError, Filter, Journal
-from factwire.journal.blobs.blob_store import list_every_thread, run_disk_work
+from factwire.journal import Cursor, CursorError, Journal
+from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.serving.envelopes import ThreadPlace
-from factwire.serving.paging import RowTable
+from factwire.serving.limits import ROWS_UNSAVED, ROWS_UNSAVED_FACTS
+from factwire.serving.logs import logger
+from factwire.serving.row_store import RowDatabase, RowsDamaged, RowTable, columns_of
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
 
-RECORDS_VERSION: Final = 2
+RECORDS_VERSION: Final = 3
 """Of the saved form; another one is not read, but made anew from the facts."""
 
+_log: Final = logger("factwire.edge")
 
-class SavedRecords(msgspec.Struct, kw_only=True):
-    """Everything that records are, to go on from later."""
 
-    version: int
-    epoch: str
-    seq: int
-    projects: dict[str, Project]
-    conversations: dict[str, Conversation]
-    threads: dict[str, Thread]
-    runs: dict[str, Run]
-    approvals: dict[str, Approval]
-    artifacts: dict[str, Artifact]
-    tasks: dict[str, Task]
-    previews: dict[str, Preview]
-    evidence: dict[str, EvidenceRow]
-    deleted: dict[str, None]
-    places: dict[str, ThreadPlace]
+def _is_unsettled(thread: Thread) -> int:
+    return int(thread.activity in ("running", "waiting") or bool(thread.queued_runs))
+
+
+def _words_of(thread: Thread) -> str:
+    return (thread.title or "").casefold()
+
+
+def _worktree_of(run: Run) -> str | None:
+    return None if run.worktree is None else run.worktree.path
 
 
 class Records:
-    """The tables; `note` takes in the next fact."""
+    """The tables; `apply` takes in the next fact. Without a database, they are in memory."""
 
-    def __init__(self) -> None:
-        self.seq = 0
-        self.projects: RowTable[Project] = RowTable()
-        self.conversations: RowTable[Conversation] = RowTable()
-        self.threads: RowTable[Thread] = RowTable()
-        self.runs: RowTable[Run] = RowTable()
-        self.approvals: RowTable[Approval] = RowTable()
-        self.artifacts: RowTable[Artifact] = RowTable()
-        self.tasks: RowTable[Task] = RowTable()
-        self.previews: RowTable[Preview] = RowTable()
-        self.evidence: RowTable[EvidenceRow] = RowTable()
-        self.deleted: dict[str, None] = {}
-        self.places: dict[str, ThreadPlace] = {}
-        """By thread, also of those that were deleted: their events stay in the streams."""
+    def __init__(self, database: RowDatabase | None = None) -> None:
+        database = database or RowDatabase(None, "", "")
+
+        def table(name: str, kind: type[Any], *columns: str, **others: Any) -> RowTable[Any]:
+            return RowTable(database, name, kind, columns_of(*columns) | others)
+
+        self.database = database
+        self.seq = database.read_seq()
+        self.projects: RowTable[Project] = table("projects", Project)
+        self.conversations: RowTable[Conversation] = table("conversations", Conversation)
+        self.threads: RowTable[Thread] = table(
+            "threads",
+            Thread,
+            "project_id",
+            "status",
+            "activity",
+            is_unsettled=_is_unsettled,
+            words=_words_of,
+        )
+        self.runs: RowTable[Run] = table(
+            "runs", Run, "thread_id", "project_id", "status", worktree=_worktree_of
+        )
+        self.approvals: RowTable[Approval] = table(
+            "approvals", Approval, "thread_id", "run_id", "status"
+        )
+        self.artifacts: RowTable[Artifact] = table("artifacts", Artifact, "thread_id", "run_id")
+        self.tasks: RowTable[Task] = table("tasks", Task, "thread_id", "status")
+        self.previews: RowTable[Preview] = table(
+            "previews", Preview, "thread_id", "run_id", "status"
+        )
+        self.evidence: RowTable[EvidenceRow] = table("evidence", EvidenceRow, "thread_id")
+        self.places: RowTable[PlacedThread] = table("places", PlacedThread)
 
     def apply(self, seq: int, fact: Fact) -> None:
         """Take in a fact; whatever is no news for these lists changes nothing."""
         self.seq = seq
         thread_id = thread_records.thread_of(fact)
-        if thread_id is not None and thread_id in self.deleted:
+        if thread_id is not None and self.is_deleted(thread_id):
             return
         handle = HANDLERS.get(fact.event_class or "")
-        if handle is not None or thread_id not in self.threads.rows:
+        if handle is not None or (thread_id is not None and thread_id not in self.threads):
             thread_records.note_thread(self, seq, fact, thread_id)
         if handle is not None:
             handle(self, seq, fact)
 
-    def save(self, epoch: str) -> bytes:
-        """The tables as bytes."""
-        return msgspec.msgpack.encode(
-            SavedRecords(
-                version=RECORDS_VERSION,
-                epoch=epoch,
-                seq=self.seq,
-                deleted=self.deleted,
-                places=self.places,
-                **{name: getattr(self, name).rows for name in _TABLES},
-            )
-        )
+    def is_deleted(self, thread_id: str) -> bool:
+        """Whether there was a thread of this id that was deleted."""
+        row = self.places.get(thread_id)
+        return row is not None and row.is_deleted
 
-    @classmethod
-    def restore(cls, data: bytes, epoch: str) -> "Records | None":
-        """What `save` wrote, unless it is of another version or another journal."""
-        try:
-            saved = msgspec.msgpack.decode(data, type=SavedRecords)
-        except msgspec.DecodeError:
-            return None
-        if (saved.version, saved.epoch) != (RECORDS_VERSION, epoch):
-            return None
-        records = cls()
-        records.seq, records.deleted, records.places = saved.seq, saved.deleted, saved.places
-        for name in _TABLES:
-            setattr(records, name, RowTable(getattr(saved, name)))
-        return records
+    def place_of(self, thread_id: str) -> ThreadPlace | None:
+        """Where a thread belongs, if it has been heard of."""
+        row = self.places.get(thread_id)
+        return None if row is None else row.place
 
-
-_TABLES: Final = (
-    "projects",
-    "conversations",
-    "threads",
-    "runs",
-    "approvals",
-    "artifacts",
-    "tasks",
-    "previews",
-    "evidence",
-)
 
 Handle = Callable[[Records, int, Fact], None]
 
@@ -139,12 +123,7 @@ HANDLERS: Final[dict[str, Handle]] = {
 }
 """Class → what it means for the lists."""
 
-CLASSES: Final = tuple(sorted(HANDLERS))
-"""The classes that these lists are made of; no other needs to be read."""
-
-
-RECORDS_FILE: Final = "edge-records"
-_MODE: Final = 0o600
+RECORDS_FILE: Final = "edge-records.db"
 
 
 class RecordStore:
@@ -154,6 +133,9 @@ class RecordStore:
         self.records = records
         self.failure: Exception | None = None
         self._feed = feed
+        self._saved = records.seq
+        self._unsaved: str | None = None
+        self._copying: asyncio.Task[None] | None = None
         self._stop: Callable[[], None] = feed.subscribe(self._take, self._record_failure)
 
     async def wait_for(self, seq: int) -> Records:
@@ -163,86 +145,76 @@ class RecordStore:
             raise self.failure
         return self.records
 
-    async def save(self, folder: Path) -> None:
-        """Stop following, and keep what is there for the next start."""
+    async def close(self) -> None:
+        """Stop following, and save where the records are."""
         self._stop()
-        data = self.records.save(self._feed.cursor.epoch)
-        await run_disk_work(_replace_file, folder / RECORDS_FILE, data)
+        if self._copying is not None:
+            await self._copying
+        if self.failure is None:
+            self._save()
+        self.records.database.close()
 
     def _take(self, batch: DecodedBatch) -> None:
         for seq, fact in zip(batch.raw.seqs, batch.facts, strict=True):
             self.records.apply(seq, fact)
         self.records.seq = batch.raw.last
+        database = self.records.database
+        if database.change_count or self.records.seq - self._saved > ROWS_UNSAVED_FACTS:
+            self._save()
+        if database.has_long_log and (self._copying is None or self._copying.done()):
+            self._copying = asyncio.create_task(run_disk_work(database.copy_log))
+
+    def _save(self) -> None:
+        """Save the records; while the disk takes nothing they go on in memory."""
+        try:
+            self.records.database.save(self.records.seq)
+        except apsw.Error as error:
+            if self._unsaved != str(error):
+                _log.warning("lists_not_saved", detail=str(error))
+            self._unsaved = str(error)
+        else:
+            self._saved, self._unsaved = self.records.seq, None
 
     def _record_failure(self, error: Exception) -> None:
         self.failure = error
 
 
 async def read_records(journal: Journal, folder: Path) -> tuple[Records, Cursor]:
-    """Records up to the end of a journal, and where that is."""
+    """Records up to the end of a journal, and where that is; raises `apsw.Error`."""
     epoch = (await journal.head()).epoch
-    data = await run_disk_work(_read_file, folder / RECORDS_FILE)
-    records = (Records.restore(data, epoch) if data else None) or Records()
     try:
-        await _catch_up(records, journal, epoch)
-    except CursorError:
-        # Retention has gone past what was saved, or it was saved of a later state.
-        records = Records()
-        await _catch_up(records, journal, epoch)
+        records = await _open_records(journal, folder, epoch)
+    except (CursorError, RowsDamaged):
+        # Retention has gone past what was saved, or it was saved of a later state, or is damaged.
+        await run_disk_work(_remove_file, folder / RECORDS_FILE)
+        records = await _open_records(journal, folder, epoch)
     return records, Cursor(epoch, records.seq)
 
 
+async def _open_records(journal: Journal, folder: Path, epoch: str) -> Records:
+    path = folder / RECORDS_FILE
+    records = Records(await run_disk_work(RowDatabase, path, str(RECORDS_VERSION), epoch))
+    try:
+        await _catch_up(records, journal, epoch)
+    except BaseException:
+        records.database.close()
+        raise
+    return records
+
+
 async def _catch_up(records: Records, journal: Journal, epoch: str) -> None:
-    """Take in what lists are made of, in the order of the journal. A thread may begin with a fact
-    that no list is made of; it is known from that one on.
-    """
-    start = records.seq
-    after = Cursor(epoch, start) if start else None
-    firsts = deque(await _read_first_facts(records, journal))
-    async for batch in journal.read(after, filter=Filter(classes=CLASSES)):
+    """Take in the facts since the records were saved."""
+    database = records.database
+    after = Cursor(epoch, records.seq) if records.seq else None
+    async for batch in journal.read(after):
         for seq, fact in batch.facts():
-            while firsts and firsts[0][0] < seq:
-                records.apply(*firsts.popleft())
-            if firsts and firsts[0][0] == seq:
-                firsts.popleft()
             records.apply(seq, fact)
         records.seq = batch.last
-    end = max(records.seq, start)
-    for seq, fact in firsts:
-        records.apply(seq, fact)
-    records.seq = max(end, records.seq)
+        if database.change_count > ROWS_UNSAVED:
+            database.save(records.seq)
+    database.save(records.seq)
 
 
-async def _read_first_facts(records: Records, journal: Journal) -> list[tuple[int, Fact]]:
-    """The first fact of each thread that is not known yet, in order."""
-    found = [
-        each
-        async for thread in list_every_thread(journal)
-        if thread not in records.threads.rows and thread not in records.deleted
-        for each in await _read_first_fact(journal, thread)
-    ]
-    return sorted((each for each in found if each[0] > records.seq), key=lambda each: each[0])
-
-
-async def _read_first_fact(journal: Journal, thread_id: str) -> list[tuple[int, Fact]]:
-    async for batch in journal.read(filter=Filter(thread=thread_id), limit=1):
-        return list(batch.facts())
-    return []
-
-
-def _read_file(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-
-
-def _replace_file(path: Path, data: bytes) -> None:
-    """Replace the file whole; half a file is never read."""
-    fresh = path.with_name(f"{path.name}.new")
-    with suppress(FileNotFoundError):
-        fresh.unlink()
-    file = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _MODE)
-    with os.fdopen(file, "wb") as handle:
-        handle.write(data)
-    fresh.replace(path)
+def _remove_file(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from factwire.edge.events.run_events import build_run_error
-from factwire.edge.records.thread_records import key_of, row_of, thread_of
+from factwire.edge.records.thread_records import edit_row, key_of, thread_of
 from factwire.facts import Fact, entity_of, id_of, to_person
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.classes.payloads import ActionDecisionPayload, ActionRequestPayload
@@ -74,7 +74,7 @@ _WAITING: Final = ("queued", "held")
 
 
 def _hold_run(records: "Records", fact: Fact, turn_id: str, status: RunStatus) -> None:
-    run = row_of(records.runs, thread_of(fact), run_of(turn_id))
+    run = edit_row(records.runs, thread_of(fact), run_of(turn_id))
     if run is not None and run.status in _WAITING:
         run.status, run.updated_at = status, fact.created_at
 
@@ -83,7 +83,7 @@ def _drop_run(
     records: "Records", fact: Fact, turn_id: str, reason: str | None, into: str | None
 ) -> None:
     """A run that waited never starts: it was taken out, or another run has taken its prompt."""
-    run = row_of(records.runs, thread_of(fact), run_of(turn_id))
+    run = edit_row(records.runs, thread_of(fact), run_of(turn_id))
     if run is not None and run.status in _WAITING:
         run.status, run.reason = "cancelled", reason
         run.steered_into = None if into is None else run_of(into)
@@ -96,7 +96,7 @@ def _enqueue_run(
     records: "Records", seq: int, fact: Fact, turn_id: str, payload: dict[str, Any]
 ) -> None:
     thread = _find_thread(records, fact)
-    run = row_of(records.runs, thread_of(fact), run_of(turn_id)) or _add_run(
+    run = edit_row(records.runs, thread_of(fact), run_of(turn_id)) or _add_run(
         records, seq, fact, turn_id, payload
     )
     if run.status in _WAITING:
@@ -166,8 +166,9 @@ def _withdraw_approvals(records: "Records", thread: Thread, run_id: str, fact: F
     """Nobody answers any more what a run asked that is over."""
     for approval_id in thread.open_approvals:
         if _is_open(records, approval_id, run_id):
-            row = records.approvals.rows[approval_id]
-            row.status, row.updated_at = "cancelled", fact.created_at
+            row = records.approvals.edit(approval_id)
+            if row is not None:
+                row.status, row.updated_at = "cancelled", fact.created_at
     left = (each for each in thread.open_approvals if not _is_open(records, each, run_id))
     thread.open_approvals = tuple(left)
 
@@ -219,11 +220,11 @@ def _read_worktree(payload: dict[str, Any]) -> RunWorktree | None:
 
 
 def _find_run(records: "Records", fact: Fact) -> Run | None:
-    return row_of(records.runs, thread_of(fact), run_id_of(fact))
+    return edit_row(records.runs, thread_of(fact), run_id_of(fact))
 
 
 def _find_thread(records: "Records", fact: Fact) -> Thread | None:
-    return records.threads.get(thread_of(fact) or "")
+    return records.threads.edit(thread_of(fact) or "")
 
 
 def _derive_title(prompt: str | None) -> str | None:
@@ -288,7 +289,7 @@ def _add_approval(records: "Records", seq: int, fact: Fact) -> None:
 
 def _resolve_approval(records: "Records", _: int, fact: Fact) -> None:
     fact = _place_decision(fact)
-    row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
+    row = edit_row(records.approvals, thread_of(fact), id_of(fact, "actionId"))
     if row is None or row.status in _ANSWERED:
         return
     fields = read_payload(fact, ActionDecisionPayload)
@@ -314,7 +315,7 @@ def _place_decision(fact: Fact) -> Fact:
 
 def _apply_approval(records: "Records", _: int, fact: Fact) -> None:
     """That a decision was sent to the agent, or applied; the first time of each counts."""
-    row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
+    row = edit_row(records.approvals, thread_of(fact), id_of(fact, "actionId"))
     fields = read_payload(fact, ActionDecisionPayload)
     if row is not None and row.status == "pending":
         _change_request(row, fact)
@@ -337,7 +338,7 @@ def _change_request(row: Approval, fact: Fact) -> None:
 
 
 def _close_approval(records: "Records", _: int, fact: Fact) -> None:
-    row = row_of(records.approvals, thread_of(fact), id_of(fact, "actionId"))
+    row = edit_row(records.approvals, thread_of(fact), id_of(fact, "actionId"))
     if row is None or row.status in _ANSWERED:
         return
     row.status = _CLOSED_STATUS[fact.event_class or ""]
@@ -351,8 +352,8 @@ _ANSWERED: Final = ("approved", "denied", "expired")
 
 def _update_waiting(records: "Records", fact: Fact, approval_id: str, *, is_open: bool) -> None:
     """What an open approval means for its thread and its run: they wait."""
-    thread = records.threads.get(thread_of(fact) or "")
-    run = row_of(records.runs, thread_of(fact), run_id_of(fact))
+    thread = records.threads.edit(thread_of(fact) or "")
+    run = edit_row(records.runs, thread_of(fact), run_id_of(fact))
     if thread is not None:
         others = tuple(each for each in thread.open_approvals if each != approval_id)
         thread.open_approvals = (*others, approval_id) if is_open else others

@@ -7,6 +7,8 @@ Lists name things and where they are; the whole of each is in the projection of 
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import msgspec
+
 from factwire.facts import Fact, id_of, to_person
 from factwire.facts.classes import payloads
 from factwire.facts.json_values import objects_of, text_at
@@ -24,7 +26,7 @@ from factwire.facts.resources import (
 from factwire.projection.payload_fields import read_payload, ref_text, subagent_of
 from factwire.projection.tasks import TASK_STATES
 from factwire.serving.envelopes import ThreadPlace, run_id_of
-from factwire.serving.paging import RowTable
+from factwire.serving.row_store import RowTable
 
 if TYPE_CHECKING:
     from factwire.edge.records.edge_records import Records
@@ -36,20 +38,33 @@ R = TypeVar("R", bound=ThreadRow)
 def key_of(table: RowTable[R], thread_id: str | None, bare: str) -> str:
     """The id under which a thread's own row is kept."""
     own = f"{thread_id}~{bare}"
-    if own in table.rows:
+    if own in table:
         return own
     row = table.get(bare)
     return bare if row is None or row.thread_id == thread_id else own
 
 
 def row_of(table: RowTable[R], thread_id: str | None, bare: str | None) -> R | None:
-    """A thread's own row."""
+    """A thread's own row, to read."""
     return None if bare is None else table.get(key_of(table, thread_id, bare))
+
+
+def edit_row(table: RowTable[R], thread_id: str | None, bare: str | None) -> R | None:
+    """A thread's own row, to change."""
+    return None if bare is None else table.edit(key_of(table, thread_id, bare))
 
 
 def bare_id(row: ThreadRow, key: str) -> str:
     """The id that facts have, of a row that is kept under this one."""
     return key.removeprefix(f"{row.thread_id}~")
+
+
+class PlacedThread(msgspec.Struct, kw_only=True):
+    """Where a thread belongs, also of one that was deleted: its events stay in the streams."""
+
+    seq: int
+    place: ThreadPlace = ThreadPlace()
+    is_deleted: bool = False
 
 
 _STATUSES: Final[dict[str, ThreadStatus]] = {"active": "active", "archived": "archived"}
@@ -63,7 +78,7 @@ def note_thread(records: "Records", seq: int, fact: Fact, thread_id: str | None)
     """Know a thread from its first fact on, and what each later one says of its place."""
     if thread_id is None or fact.event_class == "thread.deleted":
         return
-    row = records.threads.get(thread_id)
+    row = records.threads.edit(thread_id)
     if row is None:
         row = records.threads.add(
             thread_id,
@@ -80,16 +95,18 @@ def note_thread(records: "Records", seq: int, fact: Fact, thread_id: str | None)
     row.updated_at = fact.created_at
     row.project_id = row.project_id or id_of(fact, "projectId")
     row.conversation_id = row.conversation_id or id_of(fact, "conversationId")
-    place = records.places.get(thread_id, ThreadPlace())
+    known = records.place_of(thread_id)
+    place = known or ThreadPlace()
     if row.project_id != place.project_id:
         place = place._replace(project_id=row.project_id, project_seq=seq)
     if row.conversation_id != place.conversation_id:
         place = place._replace(conversation_id=row.conversation_id, conversation_seq=seq)
-    records.places[thread_id] = place
+    if place != known:
+        records.places.add(thread_id, PlacedThread(seq=seq, place=place))
 
 
 def _describe_thread(records: "Records", _: int, fact: Fact) -> None:
-    row = records.threads.get(thread_of(fact) or "")
+    row = records.threads.edit(thread_of(fact) or "")
     if row is None:
         return
     payload = fact.payload
@@ -102,11 +119,12 @@ def _describe_thread(records: "Records", _: int, fact: Fact) -> None:
         row.by = to_person(payload.get("by")) or row.by
 
 
-def _delete_thread(records: "Records", _: int, fact: Fact) -> None:
+def _delete_thread(records: "Records", seq: int, fact: Fact) -> None:
     thread_id = thread_of(fact)
     if thread_id is None:
         return
-    records.deleted[thread_id] = None
+    place = records.place_of(thread_id) or ThreadPlace()
+    records.places.add(thread_id, PlacedThread(seq=seq, place=place, is_deleted=True))
     records.threads.remove(thread_id)
     for table in (
         records.runs,
@@ -116,8 +134,8 @@ def _delete_thread(records: "Records", _: int, fact: Fact) -> None:
         records.previews,
         records.evidence,
     ):
-        for key in [key for key, row in table.rows.items() if row.thread_id == thread_id]:
-            table.remove(key)
+        for place, _ in list(table.newest_by_key(thread_id=thread_id)):
+            table.remove(place.key)
 
 
 THREAD_HANDLERS = {
@@ -134,7 +152,7 @@ def _update_project(records: "Records", seq: int, fact: Fact) -> None:
     if project_id is None:
         return
     payload = fact.payload
-    row = records.projects.get(project_id) or records.projects.add(
+    row = records.projects.edit(project_id) or records.projects.add(
         project_id,
         Project(
             seq=seq,
@@ -173,7 +191,7 @@ def _add_conversation(records: "Records", seq: int, fact: Fact) -> None:
 
 
 def _add_member(records: "Records", _: int, fact: Fact) -> None:
-    row = records.conversations.get(id_of(fact, "conversationId") or "")
+    row = records.conversations.edit(id_of(fact, "conversationId") or "")
     member_id = text_at(fact.payload, "memberId")
     if row is not None and member_id is not None:
         row.members[member_id] = text_at(fact.payload, "memberType") or "unknown"
@@ -216,7 +234,7 @@ def _update_artifact(records: "Records", seq: int, fact: Fact) -> None:
         return
     artifact_id = key_of(records.artifacts, thread_id, bare)
     fields = read_payload(fact, payloads.ArtifactPayload)
-    row = records.artifacts.get(artifact_id)
+    row = records.artifacts.edit(artifact_id)
     if row is None:
         row = records.artifacts.add(
             artifact_id,
@@ -276,7 +294,7 @@ def _update_task(records: "Records", seq: int, fact: Fact) -> None:
         return
     task_id = key_of(records.tasks, thread_id, bare)
     fields = read_payload(fact, payloads.TaskPayload)
-    row = records.tasks.get(task_id)
+    row = records.tasks.edit(task_id)
     if row is None:
         row = records.tasks.add(
             task_id,
@@ -303,7 +321,7 @@ def _update_preview(records: "Records", seq: int, fact: Fact) -> None:
     if bare is None:
         return
     preview_id = key_of(records.previews, thread_of(fact), bare)
-    row = records.previews.get(preview_id) or records.previews.add(
+    row = records.previews.edit(preview_id) or records.previews.add(
         preview_id,
         Preview(
             seq=seq,
@@ -328,7 +346,7 @@ def _update_evidence(records: "Records", seq: int, fact: Fact) -> None:
         return
     thread_id = thread_of(fact) or text_at(fact.payload, "aboutThread")
     evidence_id = key_of(records.evidence, thread_id, bare)
-    row = records.evidence.get(evidence_id) or records.evidence.add(
+    row = records.evidence.edit(evidence_id) or records.evidence.add(
         evidence_id,
         EvidenceRow(
             seq=seq,

@@ -48,13 +48,9 @@ async def list_artifacts(
 ) -> Page[Artifact]:
     """List artifacts, newest first."""
     edge = edge_of(request)
-
-    def is_wanted(row: Artifact) -> bool:
-        return (thread_id is None or row.thread_id == thread_id) and (
-            run_id is None or row.run_id == run_id
-        )
-
-    return build_page(edge.cursor, edge.records.artifacts, after, limit, is_wanted)
+    return build_page(
+        edge.cursor, edge.records.artifacts, after, limit, thread_id=thread_id, run_id=run_id
+    )
 
 
 @get("/v1/artifacts/{artifact_id:str}", tags=["artifacts"])
@@ -113,13 +109,9 @@ async def list_tasks(
 ) -> Page[Task]:
     """List the tasks of all threads, newest first."""
     edge = edge_of(request)
-
-    def is_wanted(row: Task) -> bool:
-        return (thread_id is None or row.thread_id == thread_id) and (
-            status is None or row.status == status
-        )
-
-    return build_page(edge.cursor, edge.records.tasks, after, limit, is_wanted)
+    return build_page(
+        edge.cursor, edge.records.tasks, after, limit, thread_id=thread_id, status=status
+    )
 
 
 @get("/v1/tasks/{task_id:str}", tags=["tasks"])
@@ -163,11 +155,7 @@ async def list_evidence(
 ) -> Page[EvidenceRow]:
     """List evidence packs, newest first."""
     edge = edge_of(request)
-
-    def is_wanted(row: EvidenceRow) -> bool:
-        return thread_id is None or row.thread_id == thread_id
-
-    return build_page(edge.cursor, edge.records.evidence, after, limit, is_wanted)
+    return build_page(edge.cursor, edge.records.evidence, after, limit, thread_id=thread_id)
 
 
 @get("/v1/evidence/{evidence_id:str}", tags=["evidence"])

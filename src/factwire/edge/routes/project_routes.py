@@ -5,12 +5,10 @@ from litestar import delete, get, patch, post
 from litestar.params import FromPath, JSONBody
 from litestar.status_codes import HTTP_201_CREATED, HTTP_204_NO_CONTENT
 
-from factwire.edge.edge_context import EdgeContext
 from factwire.edge.operations import thread_operations
 from factwire.edge.routes.api_types import ConversationBody, MemberBody, ProjectBody, ProjectChange
 from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id
 from factwire.facts.resources import Conversation, Page, Project
-from factwire.serving.asgi import Problem
 from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, build_page
 from factwire.serving.rest import trace_of
 
@@ -79,7 +77,7 @@ async def create_conversation(
 @get("/v1/conversations/{conversation_id:str}", tags=["conversations"])
 async def read_conversation(request: EdgeRequest, conversation_id: FromPath[str]) -> Conversation:
     """Get a conversation and its members."""
-    return _find_conversation(edge_of(request), conversation_id)
+    return thread_operations.find_conversation(edge_of(request), conversation_id)
 
 
 @post(
@@ -92,19 +90,12 @@ async def add_member(
 ) -> Conversation:
     """Add a member to a conversation."""
     edge = edge_of(request)
-    row = _find_conversation(edge, conversation_id)
+    row = thread_operations.find_conversation(edge, conversation_id)
     if row.members.get(data.member_id) == data.member_type:
         return row
     return await thread_operations.add_conversation_member(
         edge, conversation_id, data.member_id, data.member_type, trace_of(request)
     )
-
-
-def _find_conversation(edge: EdgeContext, conversation_id: str) -> Conversation:
-    row = edge.records.conversations.get(conversation_id)
-    if row is None:
-        raise Problem(404, "unknown_conversation", "no conversation has this id")
-    return row
 
 
 ROUTES = [

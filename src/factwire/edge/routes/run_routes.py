@@ -58,15 +58,15 @@ async def list_runs(
 ) -> Page[Run]:
     """List runs, newest first."""
     edge = edge_of(request)
-
-    def is_wanted(row: Run) -> bool:
-        return (
-            (thread_id is None or row.thread_id == thread_id)
-            and (project_id is None or row.project_id == project_id)
-            and (status is None or row.status == status)
-        )
-
-    return build_page(edge.cursor, edge.records.runs, after, limit, is_wanted)
+    return build_page(
+        edge.cursor,
+        edge.records.runs,
+        after,
+        limit,
+        thread_id=thread_id,
+        project_id=project_id,
+        status=status,
+    )
 
 
 @post("/v1/runs", status_code=HTTP_202_ACCEPTED, tags=["runs"])
@@ -204,15 +204,15 @@ async def list_approvals(
 ) -> Page[Approval]:
     """List approvals, pending and decided; newest first."""
     edge = edge_of(request)
-
-    def is_wanted(row: Approval) -> bool:
-        return (
-            (status is None or row.status == status)
-            and (thread_id is None or row.thread_id == thread_id)
-            and (run_id is None or row.run_id == run_id)
-        )
-
-    return build_page(edge.cursor, edge.records.approvals, after, limit, is_wanted)
+    return build_page(
+        edge.cursor,
+        edge.records.approvals,
+        after,
+        limit,
+        thread_id=thread_id,
+        run_id=run_id,
+        status=status,
+    )
 
 
 @get("/v1/approvals/{approval_id:str}", tags=["approvals"])
@@ -273,15 +273,15 @@ async def list_previews(
 ) -> Page[Preview]:
     """List previews, newest first; a stopped preview has no address."""
     edge = edge_of(request)
-
-    def is_wanted(row: Preview) -> bool:
-        return (
-            (thread_id is None or row.thread_id == thread_id)
-            and (run_id is None or row.run_id == run_id)
-            and (status is None or row.status == status)
-        )
-
-    return build_page(edge.cursor, edge.records.previews, after, limit, is_wanted)
+    return build_page(
+        edge.cursor,
+        edge.records.previews,
+        after,
+        limit,
+        thread_id=thread_id,
+        run_id=run_id,
+        status=status,
+    )
 
 
 @post("/v1/previews", status_code=HTTP_201_CREATED, tags=["previews"])

@@ -45,6 +45,7 @@ from factwire.serving.asgi import Problem
 from factwire.serving.limits import LIST_ITEMS_MOST
 from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, build_page
 from factwire.serving.rest import declare_answer, trace_of
+from factwire.serving.row_store import RowSearch
 
 _STATUS = {
     "streaming": "in_progress",
@@ -136,16 +137,16 @@ async def list_threads(
 ) -> Page[Thread]:
     """List threads, newest first; their events continue from the cursor `asOf`."""
     edge = edge_of(request)
-    words = (search or "").casefold().split()
-
-    def is_wanted(row: Thread) -> bool:
-        return (not words or _matches_search(row, words)) and (
-            (project_id is None or row.project_id == project_id)
-            and (status is None or row.status == status)
-            and (activity is None or row.activity == activity)
-        )
-
-    return build_page(edge.cursor, edge.records.threads, after, limit, is_wanted)
+    return build_page(
+        edge.cursor,
+        edge.records.threads,
+        after,
+        limit,
+        _build_search((search or "").casefold().split()),
+        project_id=project_id,
+        status=status,
+        activity=activity,
+    )
 
 
 @post("/v1/threads", status_code=HTTP_201_CREATED, tags=["threads"])
@@ -358,9 +359,19 @@ async def remove_queued(
     )
 
 
-def _matches_search(row: Thread, words: list[str]) -> bool:
-    title = (row.title or "").casefold()
-    return all(word in title for word in words) or row.thread_id.casefold().startswith(words[0])
+def _build_search(words: list[str]) -> RowSearch | None:
+    """Threads with all these words in their title, or with an id that begins with the first."""
+    if not words:
+        return None
+    first = words[0]
+
+    def matches(row: Thread) -> bool:
+        title = (row.title or "").casefold()
+        return all(word in title for word in words) or row.thread_id.casefold().startswith(first)
+
+    in_title = " AND ".join(["instr(words, ?)"] * len(words))
+    begins = "substr(lower(key), 1, length(?)) = ?"
+    return RowSearch(f"({in_title}) OR {begins}", (*words, first, first), matches)
 
 
 def _position_after(found: list[Item], item_id: str | None) -> int:

@@ -85,12 +85,14 @@ def list_threads(
         and project in (None, record.project_id)
         and status in (None, record.status)
     ]
-    sql = (
-        "SELECT id, sum, record FROM threads WHERE last < ?1 AND (?2 IS NULL OR project = ?2) "
-        "AND (?3 IS NULL OR status = ?3) ORDER BY last DESC"
-    )
+    named = {"project": project, "status": status}
+    columns = [(column, value) for column, value in named.items() if value is not None]
+    conditions = "".join(f" AND {column} = ?" for column, _ in columns)
+    sql = f"SELECT id, sum, record FROM threads WHERE last < ?{conditions} ORDER BY last DESC"  # noqa: S608 - our own columns
     wanted = limit
-    for thread_id, check, blob in connection.execute(sql, (below, project, status)):
+    for thread_id, check, blob in connection.execute(
+        sql, (below, *(value for _, value in columns))
+    ):
         if wanted == 0:
             break
         if thread_id not in overlay:

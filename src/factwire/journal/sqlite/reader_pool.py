@@ -19,6 +19,7 @@ from factwire.journal.chunks import Chunk, FactBatch, select_batch
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.filter import Filter, Groups
 from factwire.journal.sqlite.indexes import SegmentCache
+from factwire.journal.sqlite.journal_state import load_record
 from factwire.journal.sqlite.schema import (
     Database,
     get_meta,
@@ -230,13 +231,24 @@ def _load_chunks(
     return (load_chunk_at(connection, first) for first in firsts)
 
 
+def _narrow_to_thread(
+    connection: Database, wanted: Filter, after: int, upto: int
+) -> tuple[int, int]:
+    """Where sealed facts of a thread can be: the catalogue on disk has its first and its last."""
+    record = None if wanted.thread is None else load_record(connection, wanted.thread)
+    if record is None:
+        return after, upto
+    return max(after, record.first_seq - 1), min(upto, record.last_seq)
+
+
 def _find_candidates(
     connection: Database, wanted: Filter, after: int, upto: int, segments: SegmentCache
 ) -> Iterator[int]:
     sealed = get_meta(connection, "sealed")
     ends = sealed if isinstance(sealed, int) else 0
-    if after < ends:
-        yield from segments.candidates(connection, wanted, after, min(upto, ends))
+    lower, upper = _narrow_to_thread(connection, wanted, after, min(upto, ends))
+    if lower < upper:
+        yield from segments.candidates(connection, wanted, lower, upper)
     if upto > ends:
         for outline in load_outlines_after(connection, max(after, ends), upto):
             if wanted.select(outline.groups()):

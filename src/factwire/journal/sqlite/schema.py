@@ -112,6 +112,9 @@ MIGRATIONS: Final = (
         sum BLOB NOT NULL, data BLOB NOT NULL, PRIMARY KEY(thread, kind, seq));
     CREATE INDEX snapshots_by_place ON snapshots(seq);
     """,
+    """
+    CREATE INDEX threads_by_status ON threads(status, last);
+    """,
 )
 
 
