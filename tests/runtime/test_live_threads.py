@@ -4,14 +4,23 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from factwire.facts import Fact
 from factwire.journal import JournalUnwritable, open_journal
 from factwire.runtime import StartTurn
-from tests.runtime.agents import WAIT, echo, endless, make_fact, open_tool, run_agent, wait_for_end
+from tests.runtime.agents import (
+    WAIT,
+    Agent,
+    echo,
+    endless,
+    make_fact,
+    open_tool,
+    run_agent,
+    wait_for_end,
+)
 
 
 @pytest.mark.asyncio
@@ -79,3 +88,45 @@ async def test_a_turn_that_is_about_to_start_when_the_runtime_closes_waits_for_t
         async with run_agent(echo, tmp_path, journal) as runtime:
             assert await wait_for_end(runtime, "second") == "completed"
     gc.collect()  # A coroutine that was left behind is a warning, and that an error.
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("runtime.threads.idle")
+async def test_idle_threads_leave_memory_and_come_back_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("factwire.runtime.runtime.IDLE_THREADS", 3)
+    async with run_agent(echo, tmp_path) as runtime:
+        held = await runtime.thread("held")
+        log = (await runtime.thread("written")).log
+        for number in range(12):
+            await runtime.submit(f"thread-{number}", "agent", "x", turn_id=f"turn-{number}")
+            await (await runtime.thread(f"thread-{number}")).wait_idle()
+        cast("Agent", runtime.agent("agent")).started.clear()
+        gc.collect()
+        in_memory = {thread.thread_id for thread in runtime.live}
+        assert in_memory >= {"held", "written", "thread-11"}
+        assert len(in_memory) <= 6
+        # Whoever holds a thread or its log has the only one there is.
+        assert await runtime.thread("held") is held
+        assert (await runtime.thread("written")).log is log
+        again = await runtime.thread("thread-0")
+        assert again.outcome("turn-0") == "completed"
+        receipt = await runtime.submit("thread-0", "agent", "x", turn_id="turn-0")
+        assert receipt.status == "known"
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("runtime.threads.idle")
+async def test_a_thread_on_which_something_happens_stays_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("factwire.runtime.runtime.IDLE_THREADS", 1)
+    async with run_agent(endless, tmp_path) as runtime:
+        await runtime.submit("busy", "agent", "x", turn_id="turn")
+        busy = id(await runtime.thread("busy"))
+        for number in range(6):
+            await runtime.thread(f"other-{number}")
+        gc.collect()
+        assert id(await runtime.thread("busy")) == busy
+        await runtime.cancel("busy", "turn")

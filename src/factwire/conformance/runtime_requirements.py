@@ -43,6 +43,10 @@ RUNTIME_REQUIREMENTS: Final[tuple[Requirement, ...]] = (*_POLICY, *_CONFIGURATIO
 _TURNS: Final = requirements(
     "facts.md Provider; edge.md Runs",
     {
+        "runtime.threads.idle": "Threads on which nothing happens leave memory, and are the same "
+        "when they come back.",
+        "runtime.threads.start": "What a start needs of all threads is read on from where it was "
+        "saved.",
         "runtime.turn.id-taken": "A fact with a taken id is left out with a warning; turns go on.",
         "runtime.turn.result": "The snapshot after a turn says how long it took and what it used.",
         "runtime.turn.order": "A turn is submitted, started and ended in order, in valid facts.",

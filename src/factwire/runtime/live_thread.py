@@ -127,6 +127,7 @@ class LiveThread:
 
     def __init__(self, log: ThreadLog, around: RuntimeServices) -> None:
         self.log = log
+        log.owner = self
         self.mint = around.mint
         self.approvals = ActionRequests(log, around.mint)
         self.queue = TurnQueue(log, around.mint, around.journal, around.blobs, around.identity)
@@ -155,6 +156,12 @@ class LiveThread:
     def is_busy(self) -> bool:
         """Whether a turn runs, or waits for its time or for room."""
         return self._task is not None and not self._task.done()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that is to be known of the thread is in its journal."""
+        waits = self.turn is not None or bool(self.log.gates.open_actions)
+        return not (waits or self.is_busy or self.order.locked() or self.log.has_failed)
 
     @property
     def is_waiting(self) -> bool:

@@ -1,11 +1,13 @@
 """`Runtime`: agents on one machine, their turns kept in one journal."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -22,7 +24,7 @@ from factwire.runtime.errors import (
     UnknownAgent,
     UnknownTurn,
 )
-from factwire.runtime.limits import CLOSE_SECONDS
+from factwire.runtime.limits import CLOSE_SECONDS, IDLE_THREADS
 from factwire.runtime.live_thread import LiveThread, RuntimeServices, TurnSlots, WhenBusy
 from factwire.runtime.mint import FactScope, Mint, run_of
 from factwire.runtime.policy import PolicyRule, parse_rule
@@ -219,7 +221,10 @@ class Runtime:
         self.identity = identity or Identity()
         self.exclusive = exclusive
         self.standing = StandingRules(journal, self.identity)
-        self._threads: dict[str, LiveThread] = {}
+        self._threads: WeakValueDictionary[str, LiveThread] = WeakValueDictionary()
+        """Every thread that anybody holds, so that there is never a second one of it."""
+        self._recent: OrderedDict[str, LiveThread] = OrderedDict()
+        """Threads on which something happens, and some of those that were used last."""
         self._opening = asyncio.Lock()
         self._states = ThreadStates(journal)
         self._starting: set[str] = set()
@@ -272,7 +277,7 @@ class Runtime:
 
     @property
     def live(self) -> tuple[LiveThread, ...]:
-        """The threads that have been asked for."""
+        """The threads that are in memory: all on which something happens, and some others."""
         return tuple(self._threads.values())
 
     @property
@@ -290,11 +295,24 @@ class Runtime:
     async def thread(self, thread_id: str) -> LiveThread:
         """A thread, read from the journal the first time it is asked for."""
         async with self._opening:
-            if thread_id not in self._threads:
+            thread = self._threads.get(thread_id)
+            if thread is None:
                 projection = (await self._states.load(thread_id)).projection
                 log = ThreadLog(self.journal, self.blobs, projection, thread_id, self.mint)
-                self._threads[thread_id] = LiveThread(log, self._around)
-            return self._threads[thread_id]
+                thread = self._threads[thread_id] = LiveThread(log, self._around)
+            self._keep(thread)
+            return thread
+
+    def _keep(self, thread: LiveThread) -> None:
+        """Hold a thread, and let go of the one that has been idle for the longest time."""
+        self._recent[thread.thread_id] = thread
+        self._recent.move_to_end(thread.thread_id)
+        if len(self._recent) > IDLE_THREADS:
+            oldest = next(iter(self._recent))
+            if self._recent[oldest].is_idle:
+                del self._recent[oldest]
+            else:
+                self._recent.move_to_end(oldest)
 
     async def state(self, thread_id: str) -> ProjectionState:
         """What the facts of a thread come to now."""
@@ -536,6 +554,7 @@ class Runtime:
             async with self._opening:
                 if self._threads.get(thread_id) is thread:
                     del self._threads[thread_id]
+                    self._recent.pop(thread_id, None)
             thread = await self.thread(thread_id)
         other = None if take_over else await find_other_owner(self, thread)
         if other is not None:

@@ -55,6 +55,8 @@ class ThreadLog:
     ) -> None:
         self.thread_id = thread_id
         self.projection = projection
+        self.owner: object = None
+        """Kept alive for as long as anybody may write here, so that there is no second log."""
         self.gates = Gates.of(projection.state)
         self._sequence = (projection.state.hydration.cursor or 0) + 1
         self._journal = journal
