@@ -208,7 +208,7 @@ async def test_lists_whose_file_is_damaged_are_made_anew(
     tmp_path: Path, spoil: Callable[[Path], None]
 ):
     threads, runs = await lists(tmp_path, 0)
-    spoil(tmp_path / "data" / "edge-records")
+    spoil(tmp_path / "data" / "edge-records.db")
     assert await lists(tmp_path, 1) == (threads | {"lane-1"}, runs)
 
 

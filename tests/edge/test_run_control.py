@@ -261,8 +261,8 @@ async def test_a_filter_returns_exactly_the_events_that_name_what_it_asks_for(tm
     async with running_edge(tmp_path, configuration=configuration) as edge:
         # The same again from an Edge that has to find the places of threads anew.
         assert (await _events(edge))[: len(every)] == every
-        (tmp_path / "data" / "edge-records").unlink(missing_ok=True)
-    (tmp_path / "data" / "edge-records").unlink(missing_ok=True)
+        (tmp_path / "data" / "edge-records.db").unlink(missing_ok=True)
+    (tmp_path / "data" / "edge-records.db").unlink(missing_ok=True)
     async with running_edge(tmp_path, configuration=configuration) as edge:
         assert (await _events(edge))[: len(every)] == every
 

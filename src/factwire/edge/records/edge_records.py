@@ -206,12 +206,17 @@ async def _catch_up(records: Records, journal: Journal, epoch: str) -> None:
     """Take in the facts since the records were saved."""
     database = records.database
     after = Cursor(epoch, records.seq) if records.seq else None
+    missing = (await journal.head()).seq - records.seq
+    if missing > ROWS_UNSAVED_FACTS:
+        _log.info("lists_catching_up", facts=missing)
     async for batch in journal.read(after):
         for seq, fact in batch.facts():
             records.apply(seq, fact)
         records.seq = batch.last
         if database.change_count > ROWS_UNSAVED:
             database.save(records.seq)
+            if database.has_long_log:
+                await run_disk_work(database.copy_log)
     database.save(records.seq)
 
 
