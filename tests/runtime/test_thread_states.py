@@ -132,3 +132,23 @@ async def test_a_load_reads_what_is_written_while_it_reads():
         loaded = await ThreadStates(journal).load("thread")
         assert loaded.projection.state.hydration.event_count == LENGTH + 3
         assert loaded.cursor == await opened.head()
+
+
+@pytest.mark.requirement("workbench.moment")
+async def test_a_long_way_is_gone_once_and_later_moments_begin_near_their_place(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr("factwire.runtime.thread_states.REPLAY_FACTS", 100)
+    async with open_journal("memory:") as opened:
+        facts = await write_facts(opened, "thread")
+        whole = await ThreadStates(opened).load("thread")
+        journal: Any = Counting(opened)
+        states, epoch = ThreadStates(journal), (await opened.head()).epoch
+        assert encode_state((await states.now("thread")).projection.state) == encode_state(
+            whole.projection.state
+        )
+        assert journal.facts < LENGTH / 2
+        stored = [fact async for batch in opened.read() for _, fact in batch.facts()]
+        for seq in (20, len(facts) - 5, 40, len(facts) - 3):
+            seen = await states.at("thread", Cursor(epoch, seq))
+            assert encode_state(seen.projection.state) == state_after("thread", stored[:seq])

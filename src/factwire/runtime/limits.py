@@ -30,6 +30,10 @@ QUEUED_TURNS: Final = 100
 CHECKPOINT_FACTS: Final = 1_000
 """Facts of a thread after which its projection is worth a checkpoint."""
 
+REPLAY_FACTS: Final = 16_384
+"""Facts of a thread that are read again without a checkpoint on the way. One is saved after at
+least a quarter of what came before it, so that checkpoints of a long thread stay few."""
+
 LIVE_STATES: Final = 32
 """Projections of threads kept in memory for reads; others are read from the journal again."""
 

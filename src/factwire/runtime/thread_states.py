@@ -9,14 +9,14 @@ before it, or from the moment that was asked for last: a walk through a thread c
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import cast
 
 import msgspec
 
-from factwire.journal import Cursor, FactBatch, Filter, Journal
+from factwire.journal import Cursor, FactBatch, Filter, Journal, JournalError
 from factwire.projection import Projection, UnreadableCheckpoint
-from factwire.runtime.limits import ANCHOR_FACTS, LIVE_STATES, PAST_STATES
+from factwire.runtime.limits import ANCHOR_FACTS, LIVE_STATES, PAST_STATES, REPLAY_FACTS
 
 
 class ProjectedThread(msgspec.Struct, frozen=True):
@@ -68,8 +68,10 @@ class ThreadStates:
         async with self._locks[thread_id]:
             known = self._past.pop(thread_id, None)
             if known is None or not _leads_to(known.cursor, cursor):
-                anchored = self._restore_anchor(thread_id, cursor)
-                known = anchored or await self._restore(thread_id, cursor)
+                known = self._restore_anchor(thread_id, cursor)
+            if known is None or cursor.seq - known.cursor.seq > REPLAY_FACTS:
+                saved = await self._restore(thread_id, cursor)
+                known = saved if known is None else max(known, saved, key=_position)
             known = await self._advance_to_anchor(thread_id, known, cursor)
             moment = await self._catch_up(thread_id, known, cursor)
             self._past[thread_id] = moment
@@ -124,6 +126,7 @@ class ThreadStates:
         would number the facts between the two again.
         """
         projection, reached = known.projection, known.cursor
+        saved = projection.state.hydration.event_count
         if until is not None and reached.seq >= until.seq:
             return known
         reading = self._journal.read(
@@ -136,11 +139,28 @@ class ThreadStates:
                         return ProjectedThread(projection, until)
                     projection.replay(fact)
                 reached = batch.cursor
+                count = projection.state.hydration.event_count
+                if count - saved >= max(REPLAY_FACTS, count // 4):
+                    await self._save(thread_id, ProjectedThread(projection, reached))
+                    saved = count
                 if until is not None and reached.seq >= until.seq:
                     break
                 # A long thread must not keep the loop from the others.
                 await asyncio.sleep(0)
         return ProjectedThread(projection, until or reached)
+
+    async def _save(self, thread_id: str, reached: ProjectedThread) -> None:
+        """Save a checkpoint on a long way, so that nobody goes it twice; a journal that cannot be
+        written to now is no reason not to read it.
+        """
+        with suppress(JournalError):
+            await self._journal.save_snapshot(
+                thread_id, reached.cursor, reached.projection.checkpoint()
+            )
+
+
+def _position(state: ProjectedThread) -> int:
+    return state.cursor.seq
 
 
 def _leads_to(cursor: Cursor, until: Cursor) -> bool:

@@ -412,7 +412,12 @@ COMMENT ON COLUMN factwire.removed.id IS
     'for exports; null where the fact was removed before this column was there';
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _COMMIT, _REMOVED_IDS)
+_UNSETTLED: Final = """
+CREATE INDEX thread_status ON factwire.thread (journal, status, last_seq)
+    WHERE status IN ('running', 'waiting');
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_TABLES, _COMMIT, _REMOVED_IDS, _UNSETTLED)
 """Step n stands at place n - 1; a step that was released is never changed."""
 
 
