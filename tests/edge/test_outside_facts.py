@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from factwire.edge.operations.outside_facts import INTAKE_FILE
+from factwire.edge.operations.outside_intakes import INTAKE_FILE
 from factwire.facts import redact_text
 from tests.edge.edge_process import EdgeProcess, new_client
 from tests.edge.edges import RunningEdge, running_edge
