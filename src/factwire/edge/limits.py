@@ -24,7 +24,7 @@ it; a longer memory would be copied with every request."""
 INTAKE_CHECKPOINT: Final = 1_000
 """Facts of an outside thread after which what is open in it is saved; no more are read again."""
 
-INTAKE_TURN_FACTS: Final = 32
+INTAKE_TURN_FACTS: Final = 64
 """Facts of a request that are read or judged before others have the event loop."""
 
 INTAKE_TURN_BYTES: Final = 16 * 1024

@@ -12,7 +12,6 @@ replaced, and the rest of it is swallowed without being kept.
 
 import re
 from collections.abc import Callable, Hashable
-from copy import copy
 from typing import Final, NamedTuple
 
 import msgspec
@@ -114,6 +113,12 @@ class _Stream:
         self.context = _START
         self.held = ""
         self.swallowing: SecretTail | None = None
+
+    def copy(self) -> "_Stream":
+        twin = _Stream()
+        twin.armed, twin.calm, twin.context = self.armed, self.calm, self.context
+        twin.held, twin.swallowing = self.held, self.swallowing
+        return twin
 
 
 class SavedTail(msgspec.Struct, frozen=True, array_like=True):
@@ -286,7 +291,7 @@ class DeltaRedactor:
         """A stream of this redactor's own; a fork copies it before it is changed."""
         stream = self._streams.get(key)
         if stream is None and key in self._base and key not in self._removed:
-            stream = self._streams[key] = copy(self._base[key])
+            stream = self._streams[key] = self._base[key].copy()
         return stream
 
     def _begin(self, key: Hashable) -> _Stream:

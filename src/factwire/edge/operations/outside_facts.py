@@ -1,6 +1,7 @@
 """Facts of outside runtimes: read, verified, redacted, and written as one batch or not at all.
 
-A repeat changes nothing, by the ids of the facts. A thread that this Edge writes itself takes none
+A repeat changes nothing, by the ids of the facts; a fact without one is a repeat only in a retry of
+its request. A thread that this Edge writes itself takes none
 from outside: its sequence has one owner. What was hidden or moved is noted beside the thread, so
 that the sender's own sequence stays as it was sent.
 """
@@ -37,6 +38,7 @@ from factwire.facts.fact_rules import name_issues
 from factwire.facts.intake import encode_or_spill
 from factwire.facts.outcomes import answer_of, build_answer
 from factwire.facts.resources import Accepted, Approval, ApprovalStatus
+from factwire.facts.shapes import is_derived_id
 from factwire.journal import (
     AppendRefused,
     AppendResult,
@@ -54,16 +56,20 @@ _READ_AHEAD: Final = 1_000
 
 
 class SentFacts(msgspec.Struct, frozen=True):
-    """The JSON of each fact of a request, and how to name the place of one in it."""
+    """The JSON of each fact of a request, how to name the place of one in it, and the id of the
+    request, which a retry of it has again.
+    """
 
     items: Sequence[bytes]
     place: Callable[[int], str]
+    request_id: str
 
     @classmethod
-    def of_lines(cls, body: bytes) -> "SentFacts":
+    def of_lines(cls, body: bytes, request_id: str) -> "SentFacts":
         """The facts of NDJSON; empty lines count for the number of a line only."""
         lines = [(number, line) for number, line in enumerate(body.splitlines(), 1) if line.strip()]
-        return cls([line for _, line in lines], lambda index: f"line {lines[index][0]}: $")
+        items = [line for _, line in lines]
+        return cls(items, lambda index: f"line {lines[index][0]}: $", request_id)
 
 
 async def take_facts(edge: EdgeContext, sent: SentFacts) -> Accepted:
@@ -133,6 +139,9 @@ class OutsideBatch:
                 continue
             for issue in name_issues(fact, shape):
                 self._report(index, issue.code, issue.path, issue.message)
+            if is_derived_id(fact.id):
+                # What it says is no identity: two requests that say the same are two events.
+                fact = msgspec.structs.replace(fact, id=f"{self._sent.request_id}-{index + 1}")
             self._read.append((fact, shape))
         self._ensure_valid()
         for fact, _ in self._read:
