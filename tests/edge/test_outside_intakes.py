@@ -32,6 +32,8 @@ from factwire.journal import (
 from tests.edge.edges import RunningEdge, running_edge
 from tests.edge.test_outside_facts import TOKENS, joined_text, make_fact
 
+Row = tuple[str, dict[str, Any]]
+
 _threads = count(1)
 
 
@@ -44,7 +46,7 @@ class WatchedJournal:
         self.facts_read = 0
         self.changed = asyncio.Event()
         self.opened = asyncio.Event()
-        self.outcomes: list[str] = []
+        self.outcomes: Sequence[str] = ()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._journal, name)
@@ -120,7 +122,7 @@ async def test_requests_of_one_thread_are_on_their_way_together(tmp_path: Path):
     assert [fact["sequence"] for fact in stored] == [*range(1, 9)]
 
 
-CHANGED_BY_A_FAILURE = {
+CHANGED_BY_A_FAILURE: dict[str, tuple[Row, Row, int]] = {
     "refused": (("tool.started", {"toolName": "look"}), ("tool.result", {"output": "x"}), 422),
     "taken": (("turn.completed", {}), ("tool.started", {"toolName": "look"}), 200),
 }
@@ -167,7 +169,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Generator[OpenedIntakes]
 
 def _story(thread: str, data: st.DataObject) -> list[dict[str, Any]]:
     """A turn with calls and a text of words that are or begin secrets; the text has an end."""
-    rows: list[tuple[str, dict[str, Any]]] = [("turn.started", {})]
+    rows: list[Row] = [("turn.started", {})]
     for number in range(data.draw(st.integers(1, 4))):
         call = {"toolCallId": f"c{number}"}
         rows.append(("tool.started", {"toolName": "look", **call}))
@@ -184,7 +186,7 @@ def _story(thread: str, data: st.DataObject) -> list[dict[str, Any]]:
 
 
 async def _post_while_failing(
-    edge: RunningEdge, requests: list[list[Any]], outcomes: list[str]
+    edge: RunningEdge, requests: list[list[Any]], outcomes: Sequence[str]
 ) -> list[int]:
     with watched_journal(edge) as journal:
         journal.outcomes = outcomes
@@ -238,8 +240,8 @@ def _to_json(fact: dict[str, Any]) -> bytes:
 @pytest.mark.requirement("edge.rest.outside-checkpoints")
 async def test_a_long_thread_is_known_again_from_its_checkpoint(tmp_path: Path):
     def make_turn(number: int) -> list[dict[str, Any]]:
-        rows = [("tool.started", {"toolName": "look"}), ("tool.result", {"output": "x"})]
-        turn = [("turn.started", {}), *(rows * 48), ("turn.completed", {})]
+        rows: list[Row] = [("tool.started", {"toolName": "look"}), ("tool.result", {"output": "x"})]
+        turn: list[Row] = [("turn.started", {}), *(rows * 48), ("turn.completed", {})]
         facts = [make_fact("long", number * 100 + n, *row) for n, row in enumerate(turn)]
         return [fact | {"turnId": f"long-turn-{number}"} for fact in facts]
 
@@ -308,9 +310,9 @@ async def test_facts_without_ids_are_repeats_only_in_a_retry_of_their_request(tm
     async with running_edge(tmp_path) as edge:
         assert (await edge.post("/v1/facts", batch))["accepted"] == 2
         assert (await edge.post("/v1/facts", batch))["accepted"] == 2
-        first = await edge.post("/v1/facts", batch, **key)
+        first = (await edge.http.post("/v1/facts", json=batch, headers=key)).json()
     async with running_edge(tmp_path) as edge:
-        again = await edge.post("/v1/facts", batch, **key)
+        again = (await edge.http.post("/v1/facts", json=batch, headers=key)).json()
         other = await edge.http.post("/v1/facts", json=[make_piece("ho"), *batch], headers=key)
         await edge.post("/v1/facts", [make_piece("!") | {"type": "turn.completed"}])
         stored = await _stored(edge, "laughing")

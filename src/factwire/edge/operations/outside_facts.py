@@ -16,7 +16,6 @@ import msgspec
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import FACTS_IN_A_BATCH, INTAKE_TURN_BYTES, INTAKE_TURN_FACTS
 from factwire.edge.operations.outside_intakes import ThreadIntake, ThreadTrial
-from factwire.edge.records.run_records import DECIDED_THREAD
 from factwire.edge.records.thread_records import bare_id, row_of, thread_of
 from factwire.facts import (
     EDGE_CLASSES,
@@ -32,7 +31,7 @@ from factwire.facts import (
     id_of,
     redact_fact,
 )
-from factwire.facts.classes.class_tables import ACTION_CLOSERS, TEXT_ENDS, TEXT_PIECES
+from factwire.facts.classes.class_tables import TEXT_ENDS, TEXT_PIECES
 from factwire.facts.delta_fast_path import INCREMENT, pieces_of
 from factwire.facts.fact_rules import name_issues
 from factwire.facts.intake import encode_or_spill
@@ -47,6 +46,7 @@ from factwire.journal import (
     SequenceConflict,
     UnknownFact,
 )
+from factwire.journal.filter import BESIDE_THREAD
 from factwire.runtime import FactScope
 from factwire.serving.asgi import Problem
 
@@ -324,7 +324,8 @@ class OutsideDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDecision) -> Approval:
     """Decide what an outside runtime asked; raises `Problem`. The decision is a fact beside the
-    thread, whose sequence is the runtime's: that one closes the request there once it has read it.
+    thread, which its readers see, and takes no place in its sequence, which is the runtime's: that
+    one closes the request once it has read the decision.
     """
     wanted: ApprovalStatus = "approved" if decided.decision == "allow" else "denied"
     async with edge.intakes.hold([row.thread_id or ""]):
@@ -338,7 +339,7 @@ async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDeci
             "reason": decided.reason,
             "applied": False,
             "response": decided.response,
-            DECIDED_THREAD: row.thread_id,
+            BESIDE_THREAD: row.thread_id,
         }
         fact = edge.mint.fact(
             FactScope(
@@ -389,11 +390,11 @@ def _ensure_foreign(edge: EdgeContext, fact: Fact) -> None:
             "class_reserved",
             f"{fact.event_class!r} is reserved for facts that an Edge records about itself",
         )
-    if fact.event_class in ACTION_CLOSERS and DECIDED_THREAD in fact.payload:
+    if BESIDE_THREAD in fact.payload:
         raise Problem(
             422,
             "class_reserved",
-            f"only an Edge decides beside a thread; leave out {DECIDED_THREAD!r}",
+            f"only an Edge records facts beside a thread; leave out {BESIDE_THREAD!r}",
         )
     thread_id = thread_of(fact)
     if thread_id is None:

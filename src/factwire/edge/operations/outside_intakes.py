@@ -69,6 +69,7 @@ from factwire.journal import (
     UnknownFact,
 )
 from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.journal.filter import find_thread_id
 from factwire.journal.sqlite.schema import Database, Value, connect, roll_back
 
 INTAKE_FILE: Final = "edge-intake.db"
@@ -302,6 +303,8 @@ class ThreadIntake:
     def follow(self, batch: FactBatch, text_seq: int) -> None:
         """Take facts that the journal has; those up to `text_seq` are in the texts already."""
         for seq, fact in batch.facts():
+            if find_thread_id(fact) != self.name:
+                continue
             self.verifier.feed(fact)
             if seq > text_seq:
                 self.redactor_of(fact.runtime_id).follow(fact)
