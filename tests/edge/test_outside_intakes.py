@@ -132,8 +132,18 @@ CHANGED_BY_A_FAILURE: dict[str, tuple[Row, Row, int]] = {
 @pytest.mark.parametrize("name", CHANGED_BY_A_FAILURE)
 @pytest.mark.asyncio
 @pytest.mark.requirement("edge.rest.outside-commits")
-async def test_what_was_judged_on_a_batch_that_failed_is_judged_again(tmp_path: Path, name: str):
+async def test_what_was_judged_on_a_batch_that_failed_is_judged_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+):
     first, second, status = CHANGED_BY_A_FAILURE[name]
+    take, is_judged = ThreadTrial.take, asyncio.Event()
+
+    def noted(self: ThreadTrial, fact: Fact, shape: Shape) -> list[IntakeResult]:
+        if fact.id == f"{name}-3":
+            is_judged.set()
+        return take(self, fact, shape)
+
+    monkeypatch.setattr(ThreadTrial, "take", noted)
     async with running_edge(tmp_path) as edge:
         await edge.post("/v1/facts", [make_fact(name, 1, "turn.started", {})])
         with watched_journal(edge) as journal:
@@ -141,8 +151,7 @@ async def test_what_was_judged_on_a_batch_that_failed_is_judged_again(tmp_path: 
             lost = asyncio.create_task(_post(edge, [make_fact(name, 2, *first)]))
             await journal.wait_until_begun(1)
             judged = asyncio.create_task(_post(edge, [make_fact(name, 3, *second)]))
-            if status != 200:
-                await journal.wait_until_begun(2)
+            await asyncio.wait_for(is_judged.wait(), 60)
             journal.opened.set()
             assert (await lost).status_code == 503
             assert (await judged).status_code == status

@@ -52,6 +52,7 @@ from factwire.facts.delta_fast_path import (
     text_key,
 )
 from factwire.facts.delta_redaction import SavedText
+from factwire.facts.fact import PAYLOAD_NAMES
 from factwire.facts.intake import encode_or_spill
 from factwire.facts.json_values import text_at
 from factwire.facts.lifecycle import SavedLifecycle, VerifierMode
@@ -69,7 +70,7 @@ from factwire.journal import (
     UnknownFact,
 )
 from factwire.journal.blobs.blob_store import run_disk_work
-from factwire.journal.filter import find_thread_id
+from factwire.journal.filter import BESIDE_THREAD, find_thread_id
 from factwire.journal.sqlite.schema import Database, Value, connect, roll_back
 
 INTAKE_FILE: Final = "edge-intake.db"
@@ -385,7 +386,7 @@ class ThreadTrial:
         }
         for fact in self.facts:
             thread.ids.add(fact.id)
-            if not thread.name:
+            if find_thread_id(fact) is None:
                 continue
             after = 1 if thread.last_sequence is None else thread.last_sequence + 1
             thread.last_sequence = after if fact.sequence is None else fact.sequence
@@ -413,9 +414,10 @@ class ThreadTrial:
     def _release_texts(self, end: Fact, redactor: Redactor) -> list[IntakeResult]:
         """What was held back of the texts that a fact ends, each as one more piece. A sender that
         numbers its facts leaves no place for one: the fact that ends a text carries its rest, and
-        the end of a turn in the middle of a text is noted.
+        what the end of a turn cuts off goes beside the thread.
         """
-        if end.sequence is not None:
+        is_numbered = end.sequence is not None
+        if is_numbered and end.event_class not in TURN_TERMINALS:
             return []
         released: list[IntakeResult] = []
         for key in [key for key in redactor.held_texts if _ends_text(end, key)]:
@@ -429,8 +431,20 @@ class ThreadTrial:
                     created_at=end.created_at,
                     payload={**carrier.payload, key[KEY_NAME]: rest},
                 )
+                piece = _place_beside(piece, self.thread.name) if is_numbered else piece
                 released.append(encode_or_spill(piece))
         return released
+
+
+def _place_beside(piece: Fact, thread_id: str) -> Fact:
+    """A fact that is read with a thread and takes no place in its sequence."""
+    names = PAYLOAD_NAMES["threadId"]
+    payload = {name: value for name, value in piece.payload.items() if name not in names}
+    return msgspec.structs.replace(
+        piece,
+        thread_id=None,
+        payload={**payload, BESIDE_THREAD: thread_id} if thread_id else payload,
+    )
 
 
 def _save_texts(
