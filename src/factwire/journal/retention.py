@@ -3,6 +3,7 @@
 Retention removes old facts; cursors from before them expire. Compaction removes increments whose
 final text is there too, so that a projection of what remains is the projection of everything;
 cursors stay valid. Neither moves a seq, and neither touches what an open follower or action needs.
+Where facts of a thread are removed on their own, its snapshots go with them: they show the same.
 Of a removed fact enough is kept to tell a repeat from a conflict, for ever, and a restored journal
 has the same seqs, the same gaps and the same taken ids. Decided here, carried out by backends.
 """
@@ -79,6 +80,15 @@ class RetentionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Newest facts of the whole journal."""
     keep_per_thread: int | None = None
     """Newest facts of each thread."""
+    threads: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
+    """Thread → the seq up to which its facts go."""
+    keep_classes: frozenset[str] = frozenset()
+    """Classes of facts that stay in `threads`."""
+
+    @property
+    def reads_facts(self) -> bool:
+        """Whether a plan has to look at the facts."""
+        return bool(self.threads) or (self.keep_facts, self.keep_per_thread) != (None, None)
 
 
 class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,11 +177,16 @@ def plan_retention(
     """What a retention policy removes from a journal that ends at `head`."""
     seqs = array("q")
     threads: dict[str, array[int]] = {}
+    ending: dict[str, array[int]] = {}
     for seq, fact in facts:
         seqs.append(seq)
         thread = find_thread_id(fact)
-        if thread is not None and policy.keep_per_thread is not None:
+        if thread is None:
+            continue
+        if policy.keep_per_thread is not None:
             threads.setdefault(thread, array("q")).append(seq)
+        if seq <= policy.threads.get(thread, 0) and fact.event_class not in policy.keep_classes:
+            ending.setdefault(thread, array("q")).append(seq)
     wanted = max(
         floor,
         _find_floor_by_age(policy.max_age, head),
@@ -183,6 +198,7 @@ def plan_retention(
         plan.held_by = holds.names(ceiling)
     if policy.keep_per_thread is not None:
         _drop_by_thread(plan, threads, policy.keep_per_thread, holds, head)
+    _drop_by_thread(plan, ending, 0, holds, head)
     return plan
 
 
@@ -266,7 +282,7 @@ def _drop_by_thread(
         gone = [seq for seq in old if seq <= ceiling]
         if gone:
             plan.drop.update(gone)
-            plan.thread_floors[thread] = gone[-1]
+            plan.thread_floors[thread] = max(gone[-1], plan.thread_floors.get(thread, 0))
         if len(gone) < len(old):
             held.update(holds.names(ceiling))
     plan.held_by = tuple(sorted(held.union(plan.held_by)))
