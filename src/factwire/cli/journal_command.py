@@ -1,12 +1,9 @@
 """`factwire journal`: look at, check, move and shrink a journal, whichever backend it is on."""
 
-import asyncio
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -25,7 +22,6 @@ from factwire.cli.targets import (
 )
 from factwire.cli.terminal import DONE, ISSUES, CliError, count_of, terminal_safe
 from factwire.facts import Fact
-from factwire.facts.fact import id_of
 from factwire.journal import (
     CompactionPolicy,
     Cursor,
@@ -38,11 +34,9 @@ from factwire.journal import (
     RetentionPolicy,
     VerifyReport,
 )
-from factwire.journal.blobs.blob_store import list_every_thread
 from factwire.journal.chunks import decode_line
 from factwire.journal.filter import find_thread_id
-from factwire.journal.retention import Holds, RemovalPlan, plan_compaction, plan_retention
-from factwire.journal.thread_catalogue import ACTION_OPENERS
+from factwire.journal.retention import RemovalRehearsal, RemovalTotals
 
 
 class Info(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -403,19 +397,6 @@ class RemovalPolicy(msgspec.Struct, frozen=True, kw_only=True):
     compaction: CompactionPolicy | None
 
 
-class RemovalTotals(msgspec.Struct, kw_only=True):
-    """What went, or would go."""
-
-    removed: int = 0
-    freed: int = 0
-    held_by: tuple[str, ...] = ()
-
-    def add(self, removed: int, freed: int, held_by: tuple[str, ...]) -> None:
-        self.removed += removed
-        self.freed += freed
-        self.held_by = tuple(sorted({*self.held_by, *held_by}))
-
-
 def compact(
     url: JournalUrl,
     *,
@@ -473,87 +454,18 @@ async def _compact(url: str, policy: RemovalPolicy) -> int:
 
 
 async def _rehearse_compaction(url: str, policy: RemovalPolicy) -> int:
+    done = RemovalTotals()
     async with open_for_reading(url) as journal:
         with show_progress("looking"):
-            stats = await journal.stats()
-            holds = Holds(readers={}, actions=await _open_actions(journal))
-            rehearsal = _Rehearsal(
-                journal=journal, holds=holds, head=stats.head.seq, floor=stats.floor.seq
-            )
+            rehearsal = RemovalRehearsal(journal)
             if policy.retention:
-                await rehearsal.rehearse(partial(plan_retention, policy.retention))
+                planned = await rehearsal.retain(policy.retention)
+                done.add(planned.removed, planned.freed, planned.held_by)
             if policy.compaction:
-                await rehearsal.rehearse(partial(plan_compaction, policy.compaction))
-    _show_totals("would remove", rehearsal.done)
+                planned = await rehearsal.compact(policy.compaction)
+                done.add(planned.removed, planned.freed, planned.held_by)
+    _show_totals("would remove", done)
     return DONE
-
-
-class _Rehearsal(msgspec.Struct, kw_only=True):
-    """Makes the plans that a backend would make, one after the other, and carries out none."""
-
-    journal: Journal
-    holds: Holds
-    head: int
-    floor: int
-    gone: set[int] = msgspec.field(default_factory=set[int])
-    done: RemovalTotals = msgspec.field(default_factory=RemovalTotals)
-
-    async def rehearse(self, plan: Callable[..., RemovalPlan]) -> None:
-        facts = _PlanFacts(self.journal, self.head, self.gone)
-        made = await asyncio.to_thread(plan, facts, self.holds, head=self.head, floor=self.floor)
-        freed = {seq: size for seq, size in facts.sizes.items() if not made.keeps(seq)}
-        self.done.add(len(freed), sum(freed.values()), made.held_by)
-        self.floor = made.floor
-        self.gone |= freed.keys()
-
-
-class _PlanFacts:
-    """The facts of a journal for a plan, which is made in a thread and wants a plain iterable."""
-
-    def __init__(self, journal: Journal, head: int, gone: set[int]) -> None:
-        self.sizes: dict[int, int] = {}
-        self._batches = aiter(journal.read())
-        self._loop = asyncio.get_running_loop()
-        self._head = head
-        self._gone = gone
-
-    def __iter__(self) -> Iterator[tuple[int, Fact]]:
-        while True:
-            pending = asyncio.run_coroutine_threadsafe(self._next(), self._loop)
-            rows = pending.result()
-            if rows is None:
-                return
-            for seq, line in rows:
-                if seq <= self._head and seq not in self._gone:
-                    self.sizes[seq] = len(line) + 1
-                    yield seq, decode_line(line)
-
-    async def _next(self) -> list[tuple[int, bytes]] | None:
-        async for batch in self._batches:
-            return list(zip(batch.seqs, batch.lines(), strict=True))
-        return None
-
-
-async def _open_actions(journal: Journal) -> dict[str, int]:
-    """Thread → seq of its oldest request that nobody has answered."""
-    found: dict[str, int] = {}
-    async for thread in list_every_thread(journal):
-        row = await journal.thread(thread)
-        if row is not None and row.open_actions and thread not in found:
-            seqs = await _request_seqs(journal, thread, set(row.open_actions))
-            if seqs:
-                found[thread] = min(seqs)
-    return found
-
-
-async def _request_seqs(journal: Journal, thread: str, actions: set[str]) -> list[int]:
-    wanted = Filter(thread=thread, classes=tuple(ACTION_OPENERS))
-    return [
-        seq
-        async for batch in journal.read(filter=wanted)
-        for seq, fact in batch.facts()
-        if id_of(fact, "actionId") in actions
-    ]
 
 
 def _show_totals(verb: str, done: RemovalTotals) -> None:

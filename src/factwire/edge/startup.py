@@ -28,6 +28,7 @@ from factwire.edge.events.event_types import types_of_view
 from factwire.edge.limits import STOP_RUN_SECONDS
 from factwire.edge.operations import preview_operations, worktree_operations
 from factwire.edge.operations.outside_facts import OutsideIntakes
+from factwire.edge.operations.retention_operations import EdgeRetention
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import RecordStore, read_records
 from factwire.edge.run_spans import follow_runs
@@ -310,6 +311,8 @@ async def open_edge(
         observer = stack.enter_context(EdgeObserver(edge, streams, tracing))
         await _write_runner_fact(edge, "runner.online")
         parting.push_async_callback(_try_to_stop, _write_runner_fact, edge, "runner.offline")
+        retention = EdgeRetention(edge, streams.readers.projections, configuration.retention)
+        await stack.enter_async_context(retention.run_scheduled())
         yield OpenEdge(
             context=edge,
             streams=streams,
@@ -318,6 +321,7 @@ async def open_edge(
                 streams,
                 access,
                 observer,
+                retention,
                 default_agent=configuration.agent,
                 bind=settings.host,
             ),

@@ -63,3 +63,6 @@ DECISION_WAIT_SECONDS: Final = 20
 
 CONTEXT_WARNING_SHARE: Final = 0.8
 """The share of a model's context from which on people are warned that it is nearly full."""
+
+RELOADS: Final = 20
+"""Times that a thread is read again while a turn goes on writing it."""

@@ -22,7 +22,7 @@ from factwire.runtime.errors import (
     UnknownAgent,
     UnknownTurn,
 )
-from factwire.runtime.limits import CLOSE_SECONDS
+from factwire.runtime.limits import CLOSE_SECONDS, RELOADS
 from factwire.runtime.live_thread import LiveThread, RuntimeServices, TurnSlots, WhenBusy
 from factwire.runtime.mint import FactScope, Mint, run_of
 from factwire.runtime.policy import PolicyRule, parse_rule
@@ -295,6 +295,20 @@ class Runtime:
                 log = ThreadLog(self.journal, self.blobs, projection, thread_id, self.mint)
                 self._threads[thread_id] = LiveThread(log, self._around)
             return self._threads[thread_id]
+
+    async def reload_thread(self, thread_id: str) -> bool:
+        """Read a thread again of which facts were removed; False where its turn writes so fast that
+        the two never meet.
+        """
+        for _ in range(RELOADS):
+            async with self._opening:
+                thread = self._threads.get(thread_id)
+            if thread is None or thread.log.has_failed:
+                return True
+            await thread.log.settle()
+            if thread.log.replace_projection((await self._states.load(thread_id)).projection):
+                return True
+        return False
 
     async def state(self, thread_id: str) -> ProjectionState:
         """What the facts of a thread come to now."""

@@ -400,6 +400,14 @@ class OutsideIntakes:
         for name in names:
             self._threads.pop(name, None)
 
+    async def remove(self, name: str) -> None:
+        """Keep nothing of a thread whose facts were removed, unless a turn goes on in it."""
+        async with self._hold_one(name):
+            row = await self.journal.thread(name)
+            if row is None or row.status not in ("running", "waiting"):
+                self._threads.pop(name, None)
+                await self._store.remove([name])
+
     async def close(self) -> None:
         await self._store.close()
 

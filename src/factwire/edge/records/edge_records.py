@@ -8,7 +8,7 @@ without it, or with one of another journal, the lists are made anew from the fac
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from factwire.facts.resources import (
     EvidenceRow,
     Preview,
     Project,
+    RetentionRun,
     Run,
     Task,
     Thread,
@@ -55,6 +56,8 @@ class SavedRecords(msgspec.Struct, kw_only=True):
     evidence: dict[str, EvidenceRow]
     deleted: dict[str, None]
     places: dict[str, ThreadPlace]
+    removals: dict[str, int] = {}
+    retention: RetentionRun | None = None
 
 
 class Records:
@@ -74,6 +77,12 @@ class Records:
         self.deleted: dict[str, None] = {}
         self.places: dict[str, ThreadPlace] = {}
         """By thread, also of those that were deleted: their events stay in the streams."""
+        self.removals: dict[str, int] = {}
+        """Thread → the seq up to which retention is to remove its facts, and has not yet."""
+        self.retention: RetentionRun | None = None
+        """The last run of retention that removed something."""
+        self.shortened: set[str] = set()
+        """Threads whose rows may tell of facts that were removed, until they are rebuilt."""
 
     def apply(self, seq: int, fact: Fact) -> None:
         """Take in a fact; whatever is no news for these lists changes nothing."""
@@ -87,6 +96,18 @@ class Records:
         if handle is not None:
             handle(self, seq, fact)
 
+    def rebuild(self, threads: set[str], facts: Iterable[tuple[int, Fact]]) -> None:
+        """Make the rows of some threads anew, from all the facts that are left of them."""
+        seq = self.seq
+        removals, retention = self.removals, self.retention
+        for thread_id in threads:
+            thread_records.remove_rows(self, thread_id)
+            self.places.pop(thread_id, None)
+        for each in facts:
+            self.apply(*each)
+        self.seq, self.removals, self.retention = seq, removals, retention
+        self.shortened -= threads
+
     def save(self, epoch: str) -> bytes:
         """The tables as bytes."""
         return msgspec.msgpack.encode(
@@ -96,6 +117,8 @@ class Records:
                 seq=self.seq,
                 deleted=self.deleted,
                 places=self.places,
+                removals=self.removals,
+                retention=self.retention,
                 **{name: getattr(self, name).rows for name in _TABLES},
             )
         )
@@ -111,6 +134,7 @@ class Records:
             return None
         records = cls()
         records.seq, records.deleted, records.places = saved.seq, saved.deleted, saved.places
+        records.removals, records.retention = saved.removals, saved.retention
         for name in _TABLES:
             setattr(records, name, RowTable(getattr(saved, name)))
         return records
@@ -133,6 +157,7 @@ Handle = Callable[[Records, int, Fact], None]
 HANDLERS: Final[dict[str, Handle]] = {
     **thread_records.PROJECT_HANDLERS,
     **thread_records.THREAD_HANDLERS,
+    **thread_records.REMOVAL_HANDLERS,
     **run_records.RUN_HANDLERS,
     **run_records.APPROVAL_HANDLERS,
     **thread_records.ARTIFACT_HANDLERS,
@@ -169,6 +194,17 @@ class RecordStore:
         data = self.records.save(self._feed.cursor.epoch)
         await run_disk_work(_replace_file, folder / RECORDS_FILE, data)
 
+    async def rebuild(self, journal: Journal, threads: set[str]) -> None:
+        """Make the rows of threads anew of which facts were removed, while facts go on coming."""
+        found: list[tuple[int, Fact]] = []
+        reached = 0
+        while reached < self.records.seq:
+            head = await journal.head()
+            after = Cursor(head.epoch, reached) if reached else None
+            found += await _read_facts_of(journal, threads, after, head.seq)
+            reached = head.seq
+        self.records.rebuild(threads, [each for each in found if each[0] <= self.records.seq])
+
     def _take(self, batch: DecodedBatch) -> None:
         for seq, fact in zip(batch.raw.seqs, batch.facts, strict=True):
             self.records.apply(seq, fact)
@@ -183,8 +219,12 @@ async def read_records(journal: Journal, folder: Path) -> tuple[Records, Cursor]
     epoch = (await journal.head()).epoch
     data = await run_disk_work(_read_file, folder / RECORDS_FILE)
     records = (Records.restore(data, epoch) if data else None) or Records()
+    is_restored = records.seq > 0
     try:
         await _catch_up(records, journal, epoch)
+        if is_restored and records.shortened:
+            facts = await _read_facts_of(journal, records.shortened, None, records.seq)
+            records.rebuild(set(records.shortened), facts)
     except CursorError:
         # Retention has gone past what was saved, or it was saved of a later state.
         records = Records()
@@ -211,6 +251,33 @@ async def _catch_up(records: Records, journal: Journal, epoch: str) -> None:
     for seq, fact in firsts:
         records.apply(seq, fact)
     records.seq = max(end, records.seq)
+
+
+async def _read_facts_of(
+    journal: Journal, threads: set[str], after: Cursor | None, until: int
+) -> list[tuple[int, Fact]]:
+    """What the rows of some threads are made of, in order: the first fact of each, those that lists
+    are made of, and those that stand beside a thread.
+    """
+    found: dict[int, Fact] = {}
+    for thread_id in threads:
+        if after is None:
+            found |= await _read_first_fact(journal, thread_id)
+        async for batch in journal.read(after, filter=Filter(thread=thread_id, classes=CLASSES)):
+            found |= batch.facts()
+    async for batch in journal.read(after, filter=Filter(classes=_BESIDE_THREADS)):
+        for seq, fact in batch.facts():
+            if fact.thread_id is None and fact.payload.get("aboutThread") in threads:
+                found[seq] = fact
+    return sorted(((seq, fact) for seq, fact in found.items() if seq <= until), key=_seq_of)
+
+
+def _seq_of(placed: tuple[int, Fact]) -> int:
+    return placed[0]
+
+
+_BESIDE_THREADS: Final = ("action.resolved", "evidence.exported", "history.removed")
+"""Classes of facts that an Edge writes about a thread without being of it."""
 
 
 async def _read_first_facts(records: Records, journal: Journal) -> list[tuple[int, Fact]]:

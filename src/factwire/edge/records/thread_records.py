@@ -7,6 +7,8 @@ Lists name things and where they are; the whole of each is in the projection of 
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import msgspec
+
 from factwire.facts import Fact, id_of, to_person
 from factwire.facts.classes import payloads
 from factwire.facts.json_values import objects_of, text_at
@@ -14,8 +16,10 @@ from factwire.facts.resources import (
     Artifact,
     Conversation,
     EvidenceRow,
+    HistoryRemoval,
     Preview,
     Project,
+    RetentionRun,
     Task,
     Thread,
     ThreadRow,
@@ -107,6 +111,11 @@ def _delete_thread(records: "Records", _: int, fact: Fact) -> None:
     if thread_id is None:
         return
     records.deleted[thread_id] = None
+    remove_rows(records, thread_id)
+
+
+def remove_rows(records: "Records", thread_id: str) -> None:
+    """Take a thread and all that belongs to it off the lists."""
     records.threads.remove(thread_id)
     for table in (
         records.runs,
@@ -119,6 +128,38 @@ def _delete_thread(records: "Records", _: int, fact: Fact) -> None:
         for key in [key for key, row in table.rows.items() if row.thread_id == thread_id]:
             table.remove(key)
 
+
+def _note_removal(records: "Records", _: int, fact: Fact) -> None:
+    """The beginning of a thread goes; its row stays as it was listed."""
+    payload = read_payload(fact, payloads.HistoryRemovalPayload)
+    thread_id = payload.about_thread
+    if thread_id is None:
+        return
+    records.removals[thread_id] = payload.through or 0
+    records.shortened.add(thread_id)
+    if thread_id in records.deleted or payload.thread is None:
+        return
+    row = msgspec.convert(payload.thread, Thread)
+    row.history_removed = msgspec.convert(payload.removal, HistoryRemoval)
+    records.threads.remove(thread_id)
+    records.threads.add(thread_id, row)
+    records.places[thread_id] = ThreadPlace(
+        project_id=row.project_id,
+        project_seq=row.seq,
+        conversation_id=row.conversation_id,
+        conversation_seq=row.seq,
+    )
+
+
+def _note_retention(records: "Records", _: int, fact: Fact) -> None:
+    payload = read_payload(fact, payloads.RetentionPayload)
+    pending = payload.pending or ()
+    records.removals = {key: records.removals[key] for key in pending if key in records.removals}
+    if payload.run is not None:
+        records.retention = msgspec.convert(payload.run, RetentionRun)
+
+
+REMOVAL_HANDLERS = {"history.removed": _note_removal, "retention.completed": _note_retention}
 
 THREAD_HANDLERS = {
     "thread.created": _describe_thread,
