@@ -19,7 +19,7 @@ from factwire.edge.records import Records, read_records
 from factwire.facts.shapes import decode_fact
 from factwire.journal import FactBatch, RetentionPolicy
 from factwire.projection import Projection
-from factwire.runtime.configuration import Configuration, RetentionSettings
+from factwire.runtime.configuration import Configuration, Limits, RetentionSettings
 from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, configuration_in, running_edge
 from tests.journal import nats_server as nats_servers
 from tests.journal import postgres_server
@@ -127,7 +127,7 @@ async def read_lists(edge: RunningEdge) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("edge.retention.honest")
-async def test_what_is_old_goes_and_everything_says_so(
+async def test_what_is_old_goes_and_everything_says_so(  # noqa: PLR0915 - one story
     configuration: Configuration, tmp_path: Path
 ):
     async with running_edge(tmp_path, configuration=configuration) as edge:
@@ -241,7 +241,10 @@ async def test_compaction_changes_no_state_and_no_cursor(
             assert await read_facts(edge, cursor=row["cursor"]) == expected
         for thread_id, state in zip(threads, states, strict=True):
             own = await read_facts(edge, threadId=thread_id)
-            assert project(own, thread_id) == await read_state(edge, thread_id) == state
+            replayed, served = project(own, thread_id), await read_state(edge, thread_id)
+            for counted in (replayed, served, state):
+                assert counted.pop("hydration")["status"] == "live"
+            assert replayed == served == state
         assert (await edge.machine.journal.verify()).ok
 
 
@@ -299,12 +302,12 @@ async def test_what_is_open_or_needed_stays(tmp_path: Path):
         await talk(edge, waiting, OLD, "help")
         edge.machine.mint.clock = lambda: OLD
         open_run = await edge.start("approve", threadId=waiting)
-        approval = await edge.wait_for_approval(open_run["runId"])
+        await edge.wait_for_approval(open_run["runId"])
         ruled = await add_thread(edge, "Ruled")
         edge.machine.mint.clock = lambda: OLD
         asked = await edge.start("echo ruled", "shell", threadId=ruled)
         lasting = await edge.wait_for_approval(asked["runId"])
-        await edge.decide(lasting, "allow", standing="thread")
+        await edge.decide(lasting, "allow", always="thread")
         await edge.run_until(asked["runId"])
         await talk(edge, ruled, OLD, "help")
         before = await read_facts(edge, threadId=waiting)
@@ -316,8 +319,7 @@ async def test_what_is_open_or_needed_stays(tmp_path: Path):
         assert left == ["policy.changed", "snapshot.updated"]
         again = await edge.start("echo ruled", "shell", threadId=ruled)
         assert (await edge.run_until(again["runId"]))["status"] == "finished"
-        await edge.decide(approval, "allow")
-        assert (await edge.run_until(open_run["runId"]))["status"] == "finished"
+        assert (await edge.allow_all(open_run["runId"]))["status"] == "finished"
     async with running_edge(tmp_path) as edge:
         again = await edge.start("echo ruled", "shell", threadId=ruled)
         assert (await edge.run_until(again["runId"]))["status"] == "finished"
@@ -349,13 +351,14 @@ async def test_a_reader_holds_a_removal_until_it_has_read(
 
 @pytest.mark.requirement("edge.retention.keeps")
 async def test_blobs_go_with_the_last_fact_that_refers_to_them(tmp_path: Path):
-    async with running_edge(tmp_path) as edge:
+    configuration = configuration_in(tmp_path, limits=Limits(output_bytes=1_000))
+    async with running_edge(tmp_path, configuration=configuration) as edge:
         threads = [await add_thread(edge, title) for title in ("Old", "New")]
         alone, shared = ("echo; seq 1 40000", "echo; seq 2 40000")
         await talk(edge, threads[0], OLD, alone, shared)
         refs = [find_ref(row) for row in await read_facts(edge, threadId=threads[0])]
         await talk(edge, threads[1], NEW, shared)
-        blobs = [path for path in (tmp_path / "data").rglob("*") if is_blob(path)]
+        blobs = [path for path in (tmp_path / "journal.db.blobs").rglob("*") if is_blob(path)]
         for path in blobs:
             os.utime(path, (0, 0))
         done = await remove(edge)
@@ -407,9 +410,8 @@ async def test_a_viewer_of_a_shortened_thread_comes_again_for_what_is_left(tmp_p
         async with websockets.connect(url, additional_headers=headers) as socket:
             shown = json.loads(await socket.recv())
             await remove(edge)
-            with pytest.raises(websockets.ConnectionClosed):
-                while True:
-                    await socket.recv()
+            async with asyncio.timeout(WAIT_SECONDS):
+                await socket.wait_closed()
             assert socket.close_code == 1012
         again = f"{url}?cursor={shown['cursor']}"
         async with websockets.connect(again, additional_headers=headers) as socket:

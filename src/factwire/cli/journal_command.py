@@ -14,7 +14,10 @@ from rich.text import Text
 
 from factwire.cli.journal_transfer import export, import_
 from factwire.cli.targets import (
+    EdgeOption,
     JournalUrl,
+    edge_client,
+    edge_url,
     open_for_reading,
     open_for_writing,
     run_work,
@@ -30,6 +33,7 @@ from factwire.journal import (
     Filter,
     FollowerStats,
     Journal,
+    JournalBusy,
     JournalCorrupt,
     RetentionPolicy,
     VerifyReport,
@@ -398,8 +402,20 @@ class RemovalPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compact(
-    url: JournalUrl,
+    url: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[URL]",
+            help="sqlite:PATH or just a path, postgres://…, nats://…; not with --edge.",
+            show_default=False,
+        ),
+    ] = None,
     *,
+    edge: EdgeOption = None,
+    keep_days: Annotated[
+        float | None,
+        typer.Option(min=0, help="Retention, with --edge: keep runs that ended so many days ago."),
+    ] = None,
     keep_deltas: Annotated[
         bool, typer.Option("--keep-deltas", help="Keep deltas; apply retention only.")
     ] = False,
@@ -423,8 +439,20 @@ def compact(
 ) -> None:
     """Remove deltas whose final text is stored and, on request, old facts.
 
-    Facts that an open action or an open follower still needs are kept.
+    Facts that an open action or an open follower still needs are kept. A running Edge does it
+    itself with --edge, and removes whole runs; a journal that it writes cannot be opened here.
     """
+    where = edge if url else edge_url(edge)
+    if where is not None:
+        others = (url, spare or None, keep_per_thread, max_age)
+        if others != (None,) * len(others):
+            raise CliError("with --edge, use --keep-days, --keep-facts, --keep-deltas, --dry-run")
+        rules = {"keep_days": keep_days, "keep_facts": keep_facts, "compact": not keep_deltas}
+        run_work(_compact_over_edge(where, rules, dry_run=dry_run))
+    if url is None or keep_days is not None:
+        raise CliError(
+            "name a journal" if url is None else "--keep-days needs --edge; use --keep-facts"
+        )
     bounds = RetentionPolicy(
         max_age=max_age, keep_facts=keep_facts, keep_per_thread=keep_per_thread
     )
@@ -439,16 +467,32 @@ def compact(
     run_work(_rehearse_compaction(url, policy) if dry_run else _compact(url, policy))
 
 
+async def _compact_over_edge(where: str, rules: dict[str, Any], *, dry_run: bool) -> int:
+    async with edge_client(where) as client:
+        with show_progress("compacting"):
+            run = await client.run_retention(**rules, dry_run=dry_run)
+    done = RemovalTotals(removed=run.facts + run.deltas, freed=run.freed_bytes, held_by=run.held_by)
+    _show_totals("would remove" if dry_run else "removed", done)
+    return DONE
+
+
 async def _compact(url: str, policy: RemovalPolicy) -> int:
     done = RemovalTotals()
-    async with open_for_writing(url, create=False) as journal:
-        with show_progress("compacting"):
-            if policy.retention:
-                removal = await journal.retain(policy.retention)
-                done.add(removal.removed, removal.freed, removal.held_by)
-            if policy.compaction:
-                removal = await journal.compact(policy.compaction)
-                done.add(removal.removed, removal.freed, removal.held_by)
+    try:
+        async with open_for_writing(url, create=False) as journal:
+            with show_progress("compacting"):
+                if policy.retention:
+                    removal = await journal.retain(policy.retention)
+                    done.add(removal.removed, removal.freed, removal.held_by)
+                if policy.compaction:
+                    removal = await journal.compact(policy.compaction)
+                    done.add(removal.removed, removal.freed, removal.held_by)
+    except JournalBusy as error:
+        holder = "another process" if error.pid is None else f"process {error.pid}"
+        raise CliError(
+            f"{error.code}: {holder} writes this journal; if it is an Edge, let it remove facts "
+            "itself: `factwire journal compact --edge URL`"
+        ) from error
     _show_totals("removed", done)
     return DONE
 
