@@ -38,7 +38,6 @@ from factwire.facts.resources import (
     Ticket,
     TokenRow,
 )
-from factwire.journal import JournalUnavailable
 from factwire.serving.asgi import Problem
 from factwire.serving.guard import Access
 from factwire.serving.limits import STREAM_TICKET_SECONDS, TICKET_SECONDS
@@ -74,7 +73,7 @@ async def read_health(request: EdgeRequest) -> Response[Health]:
     status, refusal = words[found.state], edge_of(request).writes.refusal
     if status == "ok" and refusal is not None:
         status = "degraded"
-    trouble = refusal.code if refusal is not None else JournalUnavailable.code
+    trouble = found.code if refusal is None else refusal.code
     code = HTTP_200_OK if status == "ok" else HTTP_503_SERVICE_UNAVAILABLE
     health = Health(
         status=status,
