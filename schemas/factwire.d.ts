@@ -209,7 +209,9 @@ export type EdgeClass =
   | "runner.offline"
   | "run.persistence_error"
   | "preview.ready"
-  | "preview.stopped";
+  | "preview.stopped"
+  | "history.removed"
+  | "retention.completed";
 
 export type UiClass =
   | "session.opened"
@@ -687,6 +689,17 @@ export interface HandoffPayload extends Payload {
   status?: string | null;
 }
 
+/**
+ * history.removed: an Edge removes the facts of a thread up to the seq `through`. `removal` is
+ * what the thread's row says about it, `thread` that row as it was listed then.
+ */
+export interface HistoryRemovalPayload extends Payload {
+  aboutThread?: string | null;
+  through?: number | null;
+  removal?: JsonObject | null;
+  thread?: JsonObject | null;
+}
+
 /** hook.*: a hook's run and its outcome. */
 export interface HookPayload extends Payload {
   hookId?: string | null;
@@ -820,6 +833,15 @@ export interface QueuePayload extends Payload {
   queuedTurnCount?: number | null;
   reason?: string | null;
   by?: Person | string | null;
+}
+
+/**
+ * retention.completed: what one run of an Edge's retention removed, and for whom. `pending`
+ * names the threads of which a part is still to go.
+ */
+export interface RetentionPayload extends Payload {
+  run?: JsonObject | null;
+  pending?: string[] | null;
 }
 
 /** routing.*: which model was chosen among which. */
@@ -1070,6 +1092,7 @@ export interface PayloadByClass {
   "handoff.requested": HandoffPayload;
   "history.compacted": ContextPayload;
   "history.reconstructed": ContextPayload;
+  "history.removed": HistoryRemovalPayload;
   "history.rollback.completed": ContextPayload;
   "history.rollback.started": ContextPayload;
   "history.window.loaded": ContextPayload;
@@ -1132,6 +1155,7 @@ export interface PayloadByClass {
   "reasoning.delta": TextPayload;
   "reasoning.started": TextPayload;
   "reasoning.summary": TextPayload;
+  "retention.completed": RetentionPayload;
   "review.completed": EvidencePayload;
   "review.requested": EvidencePayload;
   "review.verdict": EvidencePayload;

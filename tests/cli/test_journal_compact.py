@@ -98,5 +98,6 @@ async def test_beside_a_writer_only_reading_works(path: Path):
             assert process.returncode == code, err
             if arguments[0] == "compact" and code:
                 assert err.startswith(b"error: journal_busy: ")
+                assert b"compact --edge URL" in err.replace(b"\n", b" ")
             if arguments[0] == "cat":
                 assert out.startswith(b'{"id":"f999"')

@@ -350,3 +350,15 @@ def test_what_is_done_in_a_terminal_names_the_configured_person(
         if (fact := decode_fact(line.encode())).event_class == "turn.submitted"
     ]
     assert submitted == [{"name": "Ada Lovelace", "via": "terminal"}]
+
+
+@pytest.mark.requirement("cli.journal.compact")
+def test_a_running_edge_compacts_its_own_journal(ask: Factwire):
+    assert ask("run", "streams", "same").code == 0
+    planned = ask("journal", "compact", "--dry-run")
+    done = ask("journal", "compact")
+    assert (planned.code, done.code) == (0, 0), done.err
+    assert planned.out.replace("would remove", "removed") == done.out
+    assert "removed 0 facts" in ask("journal", "compact", "--keep-days", "30").out
+    wrong = ask("journal", "compact", "--edge", AWAY, "--max-age", "3")
+    assert (wrong.code, "with --edge, use --keep-days" in wrong.err) == (2, True)

@@ -554,6 +554,41 @@ class JournalContract:
             assert [seq for seq, _ in rare] == [11]
             assert (await journal.verify()).ok
 
+    @pytest.mark.requirement("journal.retain.threads")
+    async def test_retention_ends_threads_where_it_is_told_and_drops_their_snapshots(
+        self, backend: Backend
+    ):
+        rule = {"event_class": "policy.changed"}
+        async with backend.open() as journal:
+            facts = [make_fact(n, f"t{n % 2}", **(rule if n == 3 else {})) for n in range(1, 11)]
+            await journal.append(facts)
+            await journal.append([make_fact("last", None)])
+            head = await journal.head()
+            for thread in ("t0", "t1"):
+                await journal.save_snapshot(thread, Cursor(head.epoch, 9), thread.encode())
+            policy = RetentionPolicy(
+                threads={"t1": 7, "gone": 9}, keep_classes=frozenset({"policy.changed"})
+            )
+            done = await journal.retain(policy)
+            assert (done.removed, done.floor.seq, done.held_by) == (3, 0, ())
+            assert (await journal.retain(policy)).removed == 0
+        async with backend.reopen() as journal:
+            kept = [seq for seq, _ in await collect(journal.read())]
+            assert kept == [2, 3, 4, 6, 8, 9, 10, 11]
+            ended, other = await journal.snapshot("t1"), await journal.snapshot("t0")
+            assert (ended, other and other.data) == (None, b"t0")
+            for wanted in (None, Filter(thread="t1")):
+                with pytest.raises(CursorExpired):
+                    await collect(journal.read(Cursor(head.epoch, 6), filter=wanted))
+            rest = await collect(journal.read(Cursor(head.epoch, 7), filter=Filter(thread="t1")))
+            whole = await collect(journal.read(Cursor(head.epoch, 1), filter=Filter(thread="t0")))
+            assert ([seq for seq, _ in rest], [seq for seq, _ in whole]) == ([9], [2, 4, 6, 8, 10])
+            await journal.save_snapshot("t1", head, b"later")
+            await journal.compact()
+        async with backend.reopen() as journal:
+            later = await journal.snapshot("t1")
+            assert (later and later.data, (await journal.verify()).ok) == (b"later", True)
+
     @pytest.mark.requirement("journal.retain.holds")
     async def test_a_follower_holds_retention_back(self, backend: Backend):
         async with backend.open() as journal:

@@ -106,6 +106,10 @@ SAMPLES: dict[str, Sample] = {
         ('["a"]', '["b", "c"]'), ("d,e", "f"), (("a",), ("b", "c"), ("d", "e"), ("f",))
     ),
     "retry.repeat_effects": Sample(("true", "false"), ("yes", "0"), (True, False, True, False)),
+    "retention.keep_days": Sample(("1", "2.5"), ("3", "4.5"), (1.0, 2.5, 3.0, 4.5)),
+    "retention.keep_facts": Sample(("1", "2"), ("3", "4"), (1, 2, 3, 4)),
+    "retention.compact": Sample(("true", "false"), ("yes", "0"), (True, False, True, False)),
+    "retention.every_seconds": Sample(("1", "2.5"), ("3", "4.5"), (1.0, 2.5, 3.0, 4.5)),
 }
 
 GATHERED = ("policy.ask", "policy.deny")
@@ -313,6 +317,11 @@ WRONG: list[tuple[str, str, str]] = [
     ("limits.turn_seconds = nan", "limits.turn_seconds", "wrong_value"),
     ("limits.turn_seconds = inf", "limits.turn_seconds", "wrong_value"),
     ("limits.turn_seconds = true", "limits.turn_seconds", "wrong_type"),
+    ("retention.keep_days = 0", "retention.keep_days", "wrong_value"),
+    ("retention.keep_days = nan", "retention.keep_days", "wrong_value"),
+    ("retention.keep_days = '30 days'", "retention.keep_days", "wrong_type"),
+    ("retention.keep_facts = 0", "retention.keep_facts", "wrong_value"),
+    ("retention.compact = 1", "retention.compact", "wrong_type"),
     ("limits.concurrent_runs = 1.5", "limits.concurrent_runs", "wrong_type"),
     ("limits.concurrent_runs = 2026-01-01", "limits.concurrent_runs", "wrong_type"),
     ("limits.concurrent_runs = -1", "limits.concurrent_runs", "wrong_value"),

@@ -1,4 +1,6 @@
-"""Stopping on the page: what waited is held in view, and goes on only by hand."""
+"""Stopping on the page: what waited is held in view, and goes on only by hand; and a thread whose
+beginning was removed.
+"""
 
 import re
 from typing import Any
@@ -131,3 +133,25 @@ async def test_an_edge_that_cannot_record_says_so_at_the_top(new_page: NewPage, 
         await expect(page.get_by_role("status").filter(has_text="Live")).to_be_visible(
             timeout=60_000
         )
+
+
+def remove_history(http: httpx.Client) -> None:
+    """Remove every run that has ended."""
+    removed = http.post("/v1/retention/runs", json={"keepDays": 1e-9})
+    assert (removed.status_code, removed.json()["runs"] >= 1) == (200, True)
+
+
+@pytest.mark.requirement("workbench.retention")
+async def test_a_thread_says_that_its_beginning_was_removed(new_page: NewPage, http: httpx.Client):
+    thread = start_run(http, "demo: help", "Long ago")["threadId"]
+    async with new_page() as watched:
+        page = watched.page
+        await open_thread(page, thread)
+        await expect(page.get_by_text("completed").first).to_be_visible()
+        remove_history(http)
+        notice = page.get_by_text(re.compile("Earlier history was removed on .* by retention"))
+        await expect(notice).to_be_visible()
+        await page.reload()
+        await expect(notice).to_be_visible()
+        await expect(page.get_by_role("heading", name="Long ago")).to_be_visible()
+        await watched.screenshot("history-removed")

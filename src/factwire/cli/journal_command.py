@@ -1,12 +1,9 @@
 """`factwire journal`: look at, check, move and shrink a journal, whichever backend it is on."""
 
-import asyncio
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -17,7 +14,10 @@ from rich.text import Text
 
 from factwire.cli.journal_transfer import export, import_
 from factwire.cli.targets import (
+    EdgeOption,
     JournalUrl,
+    edge_client,
+    edge_url,
     open_for_reading,
     open_for_writing,
     run_work,
@@ -25,7 +25,6 @@ from factwire.cli.targets import (
 )
 from factwire.cli.terminal import DONE, ISSUES, CliError, count_of, terminal_safe
 from factwire.facts import Fact
-from factwire.facts.fact import id_of
 from factwire.journal import (
     CompactionPolicy,
     Cursor,
@@ -34,15 +33,14 @@ from factwire.journal import (
     Filter,
     FollowerStats,
     Journal,
+    JournalBusy,
     JournalCorrupt,
     RetentionPolicy,
     VerifyReport,
 )
-from factwire.journal.blobs.blob_store import list_every_thread
 from factwire.journal.chunks import decode_line
 from factwire.journal.filter import find_thread_id
-from factwire.journal.retention import Holds, RemovalPlan, plan_compaction, plan_retention
-from factwire.journal.thread_catalogue import ACTION_OPENERS
+from factwire.journal.retention import RemovalRehearsal, RemovalTotals
 
 
 class Info(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -403,22 +401,21 @@ class RemovalPolicy(msgspec.Struct, frozen=True, kw_only=True):
     compaction: CompactionPolicy | None
 
 
-class RemovalTotals(msgspec.Struct, kw_only=True):
-    """What went, or would go."""
-
-    removed: int = 0
-    freed: int = 0
-    held_by: tuple[str, ...] = ()
-
-    def add(self, removed: int, freed: int, held_by: tuple[str, ...]) -> None:
-        self.removed += removed
-        self.freed += freed
-        self.held_by = tuple(sorted({*self.held_by, *held_by}))
-
-
 def compact(
-    url: JournalUrl,
+    url: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[URL]",
+            help="sqlite:PATH or just a path, postgres://…, nats://…; not with --edge.",
+            show_default=False,
+        ),
+    ] = None,
     *,
+    edge: EdgeOption = None,
+    keep_days: Annotated[
+        float | None,
+        typer.Option(min=0, help="Retention, with --edge: keep runs that ended so many days ago."),
+    ] = None,
     keep_deltas: Annotated[
         bool, typer.Option("--keep-deltas", help="Keep deltas; apply retention only.")
     ] = False,
@@ -442,8 +439,20 @@ def compact(
 ) -> None:
     """Remove deltas whose final text is stored and, on request, old facts.
 
-    Facts that an open action or an open follower still needs are kept.
+    Facts that an open action or an open follower still needs are kept. A running Edge does it
+    itself with --edge, and removes whole runs; a journal that it writes cannot be opened here.
     """
+    where = edge if url else edge_url(edge)
+    if where is not None:
+        others = (url, spare or None, keep_per_thread, max_age)
+        if others != (None,) * len(others):
+            raise CliError("with --edge, use --keep-days, --keep-facts, --keep-deltas, --dry-run")
+        rules = {"keep_days": keep_days, "keep_facts": keep_facts, "compact": not keep_deltas}
+        run_work(_compact_over_edge(where, rules, dry_run=dry_run))
+    if url is None or keep_days is not None:
+        raise CliError(
+            "name a journal" if url is None else "--keep-days needs --edge; use --keep-facts"
+        )
     bounds = RetentionPolicy(
         max_age=max_age, keep_facts=keep_facts, keep_per_thread=keep_per_thread
     )
@@ -458,102 +467,49 @@ def compact(
     run_work(_rehearse_compaction(url, policy) if dry_run else _compact(url, policy))
 
 
+async def _compact_over_edge(where: str, rules: dict[str, Any], *, dry_run: bool) -> int:
+    async with edge_client(where) as client:
+        with show_progress("compacting"):
+            run = await client.run_retention(**rules, dry_run=dry_run)
+    done = RemovalTotals(removed=run.facts + run.deltas, freed=run.freed_bytes, held_by=run.held_by)
+    _show_totals("would remove" if dry_run else "removed", done)
+    return DONE
+
+
 async def _compact(url: str, policy: RemovalPolicy) -> int:
     done = RemovalTotals()
-    async with open_for_writing(url, create=False) as journal:
-        with show_progress("compacting"):
-            if policy.retention:
-                removal = await journal.retain(policy.retention)
-                done.add(removal.removed, removal.freed, removal.held_by)
-            if policy.compaction:
-                removal = await journal.compact(policy.compaction)
-                done.add(removal.removed, removal.freed, removal.held_by)
+    try:
+        async with open_for_writing(url, create=False) as journal:
+            with show_progress("compacting"):
+                if policy.retention:
+                    removal = await journal.retain(policy.retention)
+                    done.add(removal.removed, removal.freed, removal.held_by)
+                if policy.compaction:
+                    removal = await journal.compact(policy.compaction)
+                    done.add(removal.removed, removal.freed, removal.held_by)
+    except JournalBusy as error:
+        holder = "another process" if error.pid is None else f"process {error.pid}"
+        raise CliError(
+            f"{error.code}: {holder} writes this journal; if it is an Edge, let it remove facts "
+            "itself: `factwire journal compact --edge URL`"
+        ) from error
     _show_totals("removed", done)
     return DONE
 
 
 async def _rehearse_compaction(url: str, policy: RemovalPolicy) -> int:
+    done = RemovalTotals()
     async with open_for_reading(url) as journal:
         with show_progress("looking"):
-            stats = await journal.stats()
-            holds = Holds(readers={}, actions=await _open_actions(journal))
-            rehearsal = _Rehearsal(
-                journal=journal, holds=holds, head=stats.head.seq, floor=stats.floor.seq
-            )
+            rehearsal = RemovalRehearsal(journal)
             if policy.retention:
-                await rehearsal.rehearse(partial(plan_retention, policy.retention))
+                planned = await rehearsal.retain(policy.retention)
+                done.add(planned.removed, planned.freed, planned.held_by)
             if policy.compaction:
-                await rehearsal.rehearse(partial(plan_compaction, policy.compaction))
-    _show_totals("would remove", rehearsal.done)
+                planned = await rehearsal.compact(policy.compaction)
+                done.add(planned.removed, planned.freed, planned.held_by)
+    _show_totals("would remove", done)
     return DONE
-
-
-class _Rehearsal(msgspec.Struct, kw_only=True):
-    """Makes the plans that a backend would make, one after the other, and carries out none."""
-
-    journal: Journal
-    holds: Holds
-    head: int
-    floor: int
-    gone: set[int] = msgspec.field(default_factory=set[int])
-    done: RemovalTotals = msgspec.field(default_factory=RemovalTotals)
-
-    async def rehearse(self, plan: Callable[..., RemovalPlan]) -> None:
-        facts = _PlanFacts(self.journal, self.head, self.gone)
-        made = await asyncio.to_thread(plan, facts, self.holds, head=self.head, floor=self.floor)
-        freed = {seq: size for seq, size in facts.sizes.items() if not made.keeps(seq)}
-        self.done.add(len(freed), sum(freed.values()), made.held_by)
-        self.floor = made.floor
-        self.gone |= freed.keys()
-
-
-class _PlanFacts:
-    """The facts of a journal for a plan, which is made in a thread and wants a plain iterable."""
-
-    def __init__(self, journal: Journal, head: int, gone: set[int]) -> None:
-        self.sizes: dict[int, int] = {}
-        self._batches = aiter(journal.read())
-        self._loop = asyncio.get_running_loop()
-        self._head = head
-        self._gone = gone
-
-    def __iter__(self) -> Iterator[tuple[int, Fact]]:
-        while True:
-            pending = asyncio.run_coroutine_threadsafe(self._next(), self._loop)
-            rows = pending.result()
-            if rows is None:
-                return
-            for seq, line in rows:
-                if seq <= self._head and seq not in self._gone:
-                    self.sizes[seq] = len(line) + 1
-                    yield seq, decode_line(line)
-
-    async def _next(self) -> list[tuple[int, bytes]] | None:
-        async for batch in self._batches:
-            return list(zip(batch.seqs, batch.lines(), strict=True))
-        return None
-
-
-async def _open_actions(journal: Journal) -> dict[str, int]:
-    """Thread → seq of its oldest request that nobody has answered."""
-    found: dict[str, int] = {}
-    async for thread in list_every_thread(journal):
-        row = await journal.thread(thread)
-        if row is not None and row.open_actions and thread not in found:
-            seqs = await _request_seqs(journal, thread, set(row.open_actions))
-            if seqs:
-                found[thread] = min(seqs)
-    return found
-
-
-async def _request_seqs(journal: Journal, thread: str, actions: set[str]) -> list[int]:
-    wanted = Filter(thread=thread, classes=tuple(ACTION_OPENERS))
-    return [
-        seq
-        async for batch in journal.read(filter=wanted)
-        for seq, fact in batch.facts()
-        if id_of(fact, "actionId") in actions
-    ]
 
 
 def _show_totals(verb: str, done: RemovalTotals) -> None:

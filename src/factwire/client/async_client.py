@@ -377,6 +377,8 @@ class AsyncClient:
     tokens = AsyncListMethod(edge_calls.tokens)
     create_token = AsyncCallMethod(edge_calls.create_token)
     revoke_token = AsyncCallMethod(edge_calls.revoke_token)
+    retention = AsyncCallMethod(edge_calls.retention)
+    run_retention = AsyncCallMethod(edge_calls.run_retention)
     metrics = AsyncCallMethod(edge_calls.metrics)
     openapi = AsyncCallMethod(edge_calls.openapi)
     asyncapi = AsyncCallMethod(edge_calls.asyncapi)

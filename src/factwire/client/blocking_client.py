@@ -367,6 +367,8 @@ class Client:
     tokens = ListMethod(edge_calls.tokens)
     create_token = CallMethod(edge_calls.create_token)
     revoke_token = CallMethod(edge_calls.revoke_token)
+    retention = CallMethod(edge_calls.retention)
+    run_retention = CallMethod(edge_calls.run_retention)
     metrics = CallMethod(edge_calls.metrics)
     openapi = CallMethod(edge_calls.openapi)
     asyncapi = CallMethod(edge_calls.asyncapi)

@@ -46,6 +46,8 @@ from factwire.client.resources import (
     Project,
     QueuedRun,
     ReadModel,
+    RetentionRun,
+    RetentionState,
     Run,
     RunDiff,
     RunProcess,
@@ -101,6 +103,28 @@ def create_token(name: str, scopes: Sequence[TokenScope]) -> EdgeCall[CreatedTok
 def revoke_token(token_id: str) -> EdgeCall[None]:
     """Revoke a token, and close its streams."""
     return delete(path_of("tokens", token_id), read_nothing)
+
+
+def retention() -> EdgeCall[RetentionState]:
+    """What the Edge removes by itself, what it removed last, and when it does so next."""
+    return get(path_of("retention"), json_reader(RetentionState))
+
+
+def run_retention(
+    *,
+    keep_days: float | None = None,
+    keep_facts: int | None = None,
+    compact: bool = False,
+    dry_run: bool = False,
+) -> EdgeCall[RetentionRun]:
+    """Remove old runs and compact complete texts now; without a rule, as the settings say."""
+    body = present_fields(
+        keepDays=keep_days,
+        keepFacts=keep_facts,
+        compact=compact or None,
+        dryRun=dry_run or None,
+    )
+    return post(path_of("retention", "runs"), json_reader(RetentionRun), body)
 
 
 def metrics() -> EdgeCall[str]:

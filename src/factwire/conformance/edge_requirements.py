@@ -293,5 +293,12 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.events.scope": "A filter by project, thread or run returns exactly the events whose "
         "scope names it; every event of a thread names the thread's project.",
         "edge.events.loop": "Who follows the events of a run sees its end, however it ends.",
+        "edge.retention.honest": "Retention on a running Edge removes ended runs alone, says what "
+        "it removed on the thread, and refuses cursors from before it on every face.",
+        "edge.retention.compact": "Compaction on a running Edge changes no state, and cursors "
+        "inside what it removed go on with what is left.",
+        "edge.retention.crash": "A removal that was cut short is finished at the next start.",
+        "edge.retention.keeps": "Retention leaves alone what is open, what a reader needs, "
+        "standing rules, packs and blobs that a fact refers to.",
     },
 )

@@ -32,6 +32,7 @@ _JOURNAL: Final = requirements(
         "journal.retain.floor": "Cursors from before what was kept expire.",
         "journal.retain.ids": "The ids of removed facts stay taken.",
         "journal.retain.holds": "What a follower or an open action needs is not removed.",
+        "journal.retain.threads": "Facts of single threads are removed with their snapshots.",
         "journal.compact.increments": "Increments that a final fact replaces may go.",
         "journal.stats": "A journal tells its size and how far its followers are behind.",
         "journal.verify": "A walk over the chain names the first bad place.",

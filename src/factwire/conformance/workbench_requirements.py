@@ -154,6 +154,7 @@ WORKBENCH_TIME_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
             "workbench.approvals.times": "A decision shows when it was made, sent and applied.",
             "workbench.health": "An Edge that cannot record anything says so, and why.",
             "workbench.raw-facts": "Facts are found by class, id and words, and exported as found.",
+            "workbench.retention": "A thread whose beginning was removed says when and by whom.",
         },
     ),
 )

@@ -13,6 +13,7 @@ from litestar.datastructures import State
 
 from factwire.edge.edge_context import SERVER_NAME, EdgeContext
 from factwire.edge.edge_metrics import EdgeObserver
+from factwire.edge.operations.retention_operations import EdgeRetention
 from factwire.edge.operations.run_operations import REFUSAL_STATUSES
 from factwire.edge.routes import (
     artifact_routes,
@@ -28,7 +29,6 @@ from factwire.facts.resources import TokenScope
 from factwire.journal import JournalError
 from factwire.projection.views import Text
 from factwire.runtime import RuntimeRefused
-from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.asgi import (
     Application,
     Message,
@@ -214,6 +214,8 @@ _SCOPE_ROUTES: Final[dict[TokenScope, str]] = {
         GET /v1/tokens
         POST /v1/tokens
         DELETE /v1/tokens/{token_id}
+        GET /v1/retention
+        POST /v1/retention/runs
     """,
 }
 
@@ -274,6 +276,7 @@ def build_application(
     streams: Streams,
     access: Access,
     observer: EdgeObserver,
+    retention: EdgeRetention,
     *,
     default_agent: str | None,
     bind: str = "127.0.0.1",
@@ -281,7 +284,13 @@ def build_application(
 ) -> Application:
     """Everything that this Edge answers, behind its guard, and seen from outside of it."""
     rest = build_rest_app(
-        edge, streams, access, observer, default_agent=default_agent, more_routes=more_routes
+        edge,
+        streams,
+        access,
+        observer,
+        retention,
+        default_agent=default_agent,
+        more_routes=more_routes,
     )
     idempotent = IdempotencyMiddleware(cast("Application", rest))
     paths = (*(route.path_format for route in rest.routes), _STREAM)
@@ -313,6 +322,7 @@ def build_rest_app(
     streams: Streams,
     access: Access,
     observer: EdgeObserver,
+    retention: EdgeRetention,
     *,
     default_agent: str | None,
     more_routes: tuple[Any, ...] = (),
@@ -321,7 +331,7 @@ def build_rest_app(
     state = State(
         {
             "machine": edge,
-            "states": ThreadStates(edge.journal),
+            "retention": retention,
             "streams": streams,
             "access": access,
             "observing": observer,

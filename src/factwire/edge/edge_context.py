@@ -17,7 +17,7 @@ from factwire.edge.limits import EXPORTS_FOLLOWED, SETTLE_SECONDS
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import Records, RecordStore
 from factwire.facts import Fact
-from factwire.facts.resources import ExportProgress, Run, Thread
+from factwire.facts.resources import ExportProgress, RetentionRun, Run, Thread
 from factwire.journal import (
     Cursor,
     Journal,
@@ -91,6 +91,28 @@ class Exports:
         return ExportProgress(state="unknown" if self._others else "idle")
 
 
+class RetentionLog(msgspec.Struct, kw_only=True):
+    """What retention has done since the start, and when it is due again."""
+
+    runs: int = 0
+    failures: int = 0
+    removed_facts: int = 0
+    freed_bytes: int = 0
+    removed_blobs: int = 0
+    is_running: bool = False
+    last: RetentionRun | None = None
+    next_at: str | None = None
+    error: str | None = None
+
+    def add(self, run: RetentionRun) -> None:
+        """Take in a run that has ended."""
+        self.last, self.error = run, None
+        self.runs += 1
+        self.removed_facts += run.facts + run.deltas
+        self.freed_bytes += run.freed_bytes
+        self.removed_blobs += run.blobs
+
+
 class JournalWrites:
     """Whether the journal takes facts, by the last write that was tried."""
 
@@ -130,6 +152,7 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
     user: str = "unknown"
     exports: Exports = msgspec.field(default_factory=Exports)
     writes: JournalWrites = msgspec.field(default_factory=JournalWrites)
+    retention: RetentionLog = msgspec.field(default_factory=RetentionLog)
 
     @property
     def records(self) -> Records:

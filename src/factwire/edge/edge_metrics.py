@@ -25,7 +25,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from factwire import __version__
-from factwire.edge.edge_context import EdgeContext
+from factwire.edge.edge_context import EdgeContext, RetentionLog
 from factwire.edge.records import Records
 from factwire.facts.resources import RunStatus
 from factwire.serving.request_observing import LoopLag, RequestMetrics, Tracing
@@ -173,6 +173,19 @@ def build_fact_counter(first: int, vitals: Vitals) -> Metric:
     )
 
 
+def build_retention_counters(done: RetentionLog) -> Iterator[Metric]:
+    """What retention has removed since the start."""
+    rows: dict[str, tuple[str, float]] = {
+        "retention_runs": ("Runs of retention that ended.", done.runs),
+        "retention_failures": ("Scheduled runs of retention that failed.", done.failures),
+        "retention_facts": ("Facts that retention removed.", done.removed_facts),
+        "retention_bytes": ("Bytes of facts that retention removed.", done.freed_bytes),
+        "retention_blobs": ("Blobs that retention removed.", done.removed_blobs),
+    }
+    for name, (meaning, value) in rows.items():
+        yield CounterMetricFamily(f"{_PREFIX}{name}", meaning, value=value)
+
+
 def build_info(version: str, edge_id: str) -> Metric:
     """Which Edge this is."""
     info = GaugeMetricFamily(f"{_PREFIX}build_info", "Always 1.", labels=("version", "edge_id"))
@@ -231,6 +244,7 @@ class EdgeObserver:
         yield build_fact_counter(self._first, vitals)
         yield from build_gauges(vitals)
         yield from build_labelled(vitals)
+        yield from build_retention_counters(self._edge.retention)
         yield from self.requests.families(_PREFIX)
         yield from self.lag.families(_PREFIX)
 

@@ -76,3 +76,12 @@ SPAN_CHARACTERS: Final = 200
 RUNS_WAITING: Final = 100
 """Runs that may wait for a person at the same time: they do not count as active, but need memory,
 and the time of the person who decides."""
+
+RETENTION_STEP_FACTS: Final = 50_000
+"""Facts that retention removes at once; whoever writes meanwhile waits for no more."""
+
+RETENTION_HELD_NAMES: Final = 100
+"""Reasons that an answer lists for what retention left alone."""
+
+RETENTION_BATCH_FACTS: Final = 100
+"""Facts about removals that are written at once; each has the row of a thread."""

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, ParamSpec
 
+import apsw
 import msgspec
 from opentelemetry.trace import TracerProvider
 
@@ -28,11 +29,12 @@ from factwire.edge.events.event_types import types_of_view
 from factwire.edge.limits import STOP_RUN_SECONDS
 from factwire.edge.operations import preview_operations, worktree_operations
 from factwire.edge.operations.outside_intakes import OutsideIntakes
+from factwire.edge.operations.retention_operations import EdgeRetention
 from factwire.edge.preview_server import PreviewRegistry
-from factwire.edge.records import RecordStore, read_records
+from factwire.edge.records import Records, RecordStore, read_records
 from factwire.edge.run_spans import follow_runs
 from factwire.facts import Person
-from factwire.journal import Journal, JournalError, open_journal
+from factwire.journal import Cursor, Journal, JournalError, open_journal
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime import (
     Identity,
@@ -255,7 +257,7 @@ async def open_edge(
             identity,
             on_failure=persistence.record_failure,
         )
-        records, cursor = await read_records(journal, data)
+        records, cursor = await _read_lists(journal, data)
         feed = JournalFeed(journal, after=cursor)
         kept = RecordStore(records, feed)
         stack.push_async_callback(_try_to_stop, kept.close)
@@ -310,6 +312,8 @@ async def open_edge(
         observer = stack.enter_context(EdgeObserver(edge, streams, tracing))
         await _write_runner_fact(edge, "runner.online")
         parting.push_async_callback(_try_to_stop, _write_runner_fact, edge, "runner.offline")
+        retention = EdgeRetention(edge, streams.readers.projections, configuration.retention)
+        await stack.enter_async_context(retention.run_scheduled())
         yield OpenEdge(
             context=edge,
             streams=streams,
@@ -318,6 +322,7 @@ async def open_edge(
                 streams,
                 access,
                 observer,
+                retention,
                 default_agent=configuration.agent,
                 bind=settings.host,
             ),
@@ -325,6 +330,13 @@ async def open_edge(
             fresh_token=fresh,
             kept_token=settings.token is None,
         )
+
+
+async def _read_lists(journal: Journal, data: Path) -> tuple[Records, Cursor]:
+    try:
+        return await read_records(journal, data)
+    except apsw.Error as error:
+        raise DataUnusable(data, f"the lists cannot be kept there: {error}") from error
 
 
 async def _close_tokens(tokens: TokenStore) -> None:

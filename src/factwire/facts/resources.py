@@ -22,6 +22,7 @@ ApprovalStatus = Literal["pending", "approved", "denied", "expired", "cancelled"
 PreviewStatus = Literal["ready", "stopped"]
 SteerStatus = Literal["pending", "delivered", "started", "queued"]
 ExportState = Literal["idle", "making", "unknown"]
+RetentionTrigger = Literal["schedule", "request"]
 TokenScope = Literal["read", "decide", "run", "admin"]
 FileStatus = Literal["created", "modified", "deleted"]
 
@@ -74,8 +75,23 @@ class Conversation(Row, kw_only=True):
     members: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
+class HistoryRemoval(Resource, frozen=True, kw_only=True):
+    """That retention removed the beginning of a thread: when, for whom, and what it was. `before`
+    is the end of the last run that was removed; the other figures are of all that ever were.
+    """
+
+    at: str
+    before: str
+    facts: int
+    runs: int
+    by: Person
+    total_cost_usd: float | None = None
+
+
 class Thread(Row, kw_only=True):
-    """`activity` is what its turns are at; `runtime_id` is who writes it, `by` who created it."""
+    """`activity` is what its turns are at; `runtime_id` is who writes it, `by` who created it.
+    `history_removed` says that its beginning was removed.
+    """
 
     thread_id: str
     status: ThreadStatus
@@ -91,6 +107,52 @@ class Thread(Row, kw_only=True):
     queued_runs: tuple[str, ...] = ()
     open_approvals: tuple[str, ...] = ()
     by: Person | None = None
+    history_removed: HistoryRemoval | None = None
+
+
+class RetentionRules(Resource, frozen=True, kw_only=True):
+    """What retention removes: runs that ended more than `keep_days` days ago, the oldest runs
+    while there are more than `keep_facts` facts, and with `compact` the deltas of complete texts.
+    """
+
+    keep_days: float | None = None
+    keep_facts: int | None = None
+    compact: bool = False
+
+
+class RetentionRun(Resource, frozen=True, kw_only=True):
+    """What one run of retention removed or, with `dry_run`, would have removed. `threads` and
+    `runs` lost their facts, `deltas` were complete texts' and are missed by nobody; `held_by`
+    names what kept more from being removed.
+    """
+
+    started_at: str
+    finished_at: str
+    trigger: RetentionTrigger
+    by: Person
+    rules: RetentionRules
+    dry_run: bool = False
+    threads: int = 0
+    runs: int = 0
+    facts: int = 0
+    deltas: int = 0
+    freed_bytes: int = 0
+    blobs: int = 0
+    held_by: tuple[str, ...] = ()
+
+
+class RetentionState(Resource, frozen=True, kw_only=True):
+    """What retention does by itself, and what it did last. Without rules, nothing is scheduled;
+    `pending_threads` wait for readers of what is to be removed.
+    """
+
+    rules: RetentionRules | None = None
+    every_seconds: float | None = None
+    is_running: bool = False
+    last: RetentionRun | None = None
+    next_at: str | None = None
+    error: str | None = None
+    pending_threads: int = 0
 
 
 class RunError(Resource, frozen=True, kw_only=True):

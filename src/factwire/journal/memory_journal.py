@@ -381,6 +381,8 @@ class MemoryJournal:
         removed = gone = 0
         for thread, floor in plan.thread_floors.items():
             self._threads[thread].floor = floor
+            for key in [key for key in self._snapshots if key[0] == thread]:
+                del self._snapshots[key]
         kept: list[Chunk] = []
         contents: list[RecordBody] = []
         for chunk in self._chunks:

@@ -3,13 +3,16 @@
 Retention removes old facts; cursors from before them expire. Compaction removes increments whose
 final text is there too, so that a projection of what remains is the projection of everything;
 cursors stay valid. Neither moves a seq, and neither touches what an open follower or action needs.
+Where facts of a thread are removed on their own, its snapshots go with them: they show the same.
 Of a removed fact enough is kept to tell a repeat from a conflict, for ever, and a restored journal
 has the same seqs, the same gaps and the same taken ids. Decided here, carried out by backends.
 """
 
+import asyncio
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -33,6 +36,9 @@ from factwire.journal.cursor import Cursor
 from factwire.journal.errors import RestoreRefused
 from factwire.journal.filter import find_thread_id, list_keys
 from factwire.journal.thread_catalogue import CatalogueRecord
+
+if TYPE_CHECKING:
+    from factwire.journal.protocol import Journal
 
 
 class SupersedingRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +85,15 @@ class RetentionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Newest facts of the whole journal."""
     keep_per_thread: int | None = None
     """Newest facts of each thread."""
+    threads: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
+    """Thread → the seq up to which its facts go."""
+    keep_classes: frozenset[str] = frozenset()
+    """Classes of facts that stay in `threads`."""
+
+    @property
+    def reads_facts(self) -> bool:
+        """Whether a plan has to look at the facts."""
+        return bool(self.threads) or (self.keep_facts, self.keep_per_thread) != (None, None)
 
 
 class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,11 +182,20 @@ def plan_retention(
     """What a retention policy removes from a journal that ends at `head`."""
     seqs = array("q")
     threads: dict[str, array[int]] = {}
+    ending: dict[str, array[int]] = {}
+    counts = (policy.keep_facts, policy.keep_per_thread) != (None, None)
+    last = head if counts else max(policy.threads.values(), default=0)
     for seq, fact in facts:
+        if seq > last:
+            break
         seqs.append(seq)
         thread = find_thread_id(fact)
-        if thread is not None and policy.keep_per_thread is not None:
+        if thread is None:
+            continue
+        if policy.keep_per_thread is not None:
             threads.setdefault(thread, array("q")).append(seq)
+        if seq <= policy.threads.get(thread, 0) and fact.event_class not in policy.keep_classes:
+            ending.setdefault(thread, array("q")).append(seq)
     wanted = max(
         floor,
         _find_floor_by_age(policy.max_age, head),
@@ -183,6 +207,7 @@ def plan_retention(
         plan.held_by = holds.names(ceiling)
     if policy.keep_per_thread is not None:
         _drop_by_thread(plan, threads, policy.keep_per_thread, holds, head)
+    _drop_by_thread(plan, ending, 0, holds, head)
     return plan
 
 
@@ -266,10 +291,89 @@ def _drop_by_thread(
         gone = [seq for seq in old if seq <= ceiling]
         if gone:
             plan.drop.update(gone)
-            plan.thread_floors[thread] = gone[-1]
+            plan.thread_floors[thread] = max(gone[-1], plan.thread_floors.get(thread, 0))
         if len(gone) < len(old):
             held.update(holds.names(ceiling))
     plan.held_by = tuple(sorted(held.union(plan.held_by)))
+
+
+class RemovalTotals(msgspec.Struct, kw_only=True):
+    """What went, or would go."""
+
+    removed: int = 0
+    freed: int = 0
+    held_by: tuple[str, ...] = ()
+
+    def add(self, removed: int, freed: int, held_by: tuple[str, ...]) -> None:
+        self.removed += removed
+        self.freed += freed
+        self.held_by = tuple(sorted({*self.held_by, *held_by}))
+
+
+class RemovalRehearsal:
+    """Makes the plans that a backend would make, one after the other, and carries out none.
+    `upcoming` counts facts that would be appended first: the newest fact is never removed.
+    """
+
+    def __init__(self, journal: "Journal", upcoming: int = 0) -> None:
+        self._journal = journal
+        self._upcoming = upcoming
+        self._gone: set[int] = set()
+        self._floor = 0
+
+    async def retain(self, policy: RetentionPolicy) -> RemovalTotals:
+        """What a retention would remove of what is left."""
+        return await self._rehearse(partial(plan_retention, policy))
+
+    async def compact(self, policy: CompactionPolicy) -> RemovalTotals:
+        """What a compaction would remove of what is left."""
+        return await self._rehearse(partial(plan_compaction, policy))
+
+    async def _rehearse(self, plan: Callable[..., RemovalPlan]) -> RemovalTotals:
+        stats = await self._journal.stats()
+        head, floor = stats.head.seq + self._upcoming, max(self._floor, stats.floor.seq)
+        holds = Holds(readers={}, actions=await self._find_open_actions())
+        facts = _RehearsedFacts(self._journal, head, self._gone)
+        made = await asyncio.to_thread(plan, facts, holds, head=head, floor=floor)
+        freed = {seq: size for seq, size in facts.sizes.items() if not made.keeps(seq)}
+        self._floor = made.floor
+        self._gone |= freed.keys()
+        return RemovalTotals(removed=len(freed), freed=sum(freed.values()), held_by=made.held_by)
+
+    async def _find_open_actions(self) -> dict[str, int]:
+        """Thread → seq of its oldest request that nobody has answered."""
+        return {
+            record.thread_id: min(record.open.values())
+            async for record in self._journal.records()
+            if record.open
+        }
+
+
+class _RehearsedFacts:
+    """The facts of a journal for a plan, which is made in a thread and wants a plain iterable."""
+
+    def __init__(self, journal: "Journal", head: int, gone: set[int]) -> None:
+        self.sizes: dict[int, int] = {}
+        self._batches = aiter(journal.read())
+        self._loop = asyncio.get_running_loop()
+        self._head = head
+        self._gone = gone
+
+    def __iter__(self) -> Iterator[tuple[int, Fact]]:
+        while True:
+            pending = asyncio.run_coroutine_threadsafe(self._next(), self._loop)
+            rows = pending.result()
+            if rows is None:
+                return
+            for seq, line in rows:
+                if seq <= self._head and seq not in self._gone:
+                    self.sizes[seq] = len(line) + 1
+                    yield seq, decode_line(line)
+
+    async def _next(self) -> list[tuple[int, bytes]] | None:
+        async for batch in self._batches:
+            return list(zip(batch.seqs, batch.lines(), strict=True))
+        return None
 
 
 PIECE_SEQS: Final = 1_024

@@ -73,3 +73,6 @@ FOLD_SAVE_FACTS: Final = 16_384
 
 IDLE_THREADS: Final = 256
 """Threads that stay in memory although nothing happens on them; the others are read again."""
+
+RELOADS: Final = 20
+"""Times that a thread is read again while a turn goes on writing it."""

@@ -240,16 +240,22 @@ async def _find_last_fact(runtime: "Runtime", thread_id: str) -> Fact | None:
     epoch, back = (await runtime.journal.head()).epoch, 1
     while known is not None:
         start = max(known.last_seq - back, known.first_seq - 1)
-        last: Fact | None = None
-        async for batch in runtime.journal.read(
-            Cursor(epoch, start), filter=Filter(thread=thread_id)
-        ):
-            for _, fact in batch.facts():
-                last = last if fact.event_class in _ASIDES else fact
+        try:
+            last = await _read_last_fact(runtime, thread_id, Cursor(epoch, start))
+        except CursorExpired:
+            return await _read_last_fact(runtime, thread_id, None)
         if last is not None or start < known.first_seq:
             return last
         back *= _FURTHER
     return None
+
+
+async def _read_last_fact(runtime: "Runtime", thread_id: str, after: Cursor | None) -> Fact | None:
+    last: Fact | None = None
+    async for batch in runtime.journal.read(after, filter=Filter(thread=thread_id)):
+        for _, fact in batch.facts():
+            last = last if fact.event_class in _ASIDES else fact
+    return last
 
 
 def find_abandoned_turn(thread: LiveThread) -> str | None:

@@ -24,7 +24,7 @@ from factwire.runtime.errors import (
     UnknownAgent,
     UnknownTurn,
 )
-from factwire.runtime.limits import CLOSE_SECONDS, IDLE_THREADS
+from factwire.runtime.limits import CLOSE_SECONDS, IDLE_THREADS, RELOADS
 from factwire.runtime.live_thread import LiveThread, RuntimeServices, TurnSlots, WhenBusy
 from factwire.runtime.mint import FactScope, Mint, run_of
 from factwire.runtime.policy import PolicyRule, parse_rule
@@ -313,6 +313,20 @@ class Runtime:
                 del self._recent[oldest]
             else:
                 self._recent.move_to_end(oldest)
+
+    async def reload_thread(self, thread_id: str) -> bool:
+        """Read a thread again of which facts were removed; False where its turn writes so fast that
+        the two never meet.
+        """
+        for _ in range(RELOADS):
+            async with self._opening:
+                thread = self._threads.get(thread_id)
+            if thread is None or thread.log.has_failed:
+                return True
+            await thread.log.settle()
+            if thread.log.replace_projection((await self._states.load(thread_id)).projection):
+                return True
+        return False
 
     async def state(self, thread_id: str) -> ProjectionState:
         """What the facts of a thread come to now."""

@@ -133,6 +133,17 @@ class ThreadLog:
         while self._writer is not None:
             await asyncio.wait({self._writer})
 
+    def replace_projection(self, projection: Projection) -> bool:
+        """Go on from a projection that was read anew; not while something is unwritten, or where
+        it is not of the same moment.
+        """
+        is_current = (projection.state.hydration.cursor or 0) == self.last_sequence
+        if self._writer is not None or not is_current:
+            return False
+        self.projection = projection
+        self._saved = projection.state.hydration.event_count
+        return True
+
     async def save_checkpoint(self) -> None:
         """Keep the projection in the journal, once enough was written that reading it all again
         would cost more; a growing state is so saved ever more rarely.

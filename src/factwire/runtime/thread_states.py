@@ -64,7 +64,7 @@ class ThreadStates:
         """
         if cursor is None:
             return await self.now(thread_id)
-        await self._ensure_valid(cursor)
+        await self._ensure_valid(thread_id, cursor)
         async with self._locks[thread_id]:
             known = self._past.pop(thread_id, None)
             if known is None or not _leads_to(known.cursor, cursor):
@@ -101,9 +101,16 @@ class ThreadStates:
         self._anchors[thread_id] = StateAnchor(near.cursor, data)
         return near
 
-    async def _ensure_valid(self, cursor: Cursor) -> None:
-        """Raise what is wrong with a cursor, before anything is made of it."""
-        async for _ in self._journal.read(cursor, limit=1):
+    async def forget(self, thread_id: str) -> None:
+        """Keep nothing of a thread of which facts were removed."""
+        async with self._locks[thread_id]:
+            self._live.pop(thread_id, None)
+            self._past.pop(thread_id, None)
+            self._anchors.pop(thread_id, None)
+
+    async def _ensure_valid(self, thread_id: str, cursor: Cursor) -> None:
+        """Raise what is wrong with a cursor for this thread, before anything is made of it."""
+        async for _ in self._journal.read(cursor, filter=Filter(thread=thread_id), limit=1):
             return
 
     async def _restore(self, thread_id: str, at: Cursor | None = None) -> ProjectedThread:

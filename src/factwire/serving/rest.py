@@ -231,7 +231,9 @@ def _answer_journal_error(
         return to_response(request, Problem(410 if gone else 400, code, str(error)))
     if isinstance(error, JournalCorrupt | BlobCorrupt | BlobMissing):
         log.error("journal_damaged", code=error.code, detail=str(error))
-        return to_response(request, Problem(500, error.code, "stored data is damaged"))
+        # A journal that lost its facts, as on a server that was wiped, is not this server's fault.
+        status = 503 if isinstance(error, JournalCorrupt) else 500
+        return to_response(request, Problem(status, error.code, "stored data is damaged"))
     log.warning("journal_refused", code=error.code, detail=str(error))
     headers = {"retry-after": "1"}
     return to_response(request, Problem(503, error.code, str(error), headers=headers))

@@ -11,7 +11,7 @@ import { report } from "./connections";
 import { queries } from "./queries";
 
 const STREAM = "lists";
-const TYPES = "thread,project,approval,message.created,run.queued,run.status.changed";
+const TYPES = "thread,project,approval,message.created,run.queued,run.status.changed,retention";
 
 /** Which lists an event of a type may change, by the first word of the type. */
 const TOUCHED: Record<string, string[]> = {
@@ -20,6 +20,7 @@ const TOUCHED: Record<string, string[]> = {
   thread: ["threads"],
   message: ["threads"],
   run: ["threads"],
+  retention: ["threads"],
 };
 
 class ListFollower implements Follower {

@@ -206,6 +206,14 @@ class IntakeStore:
         if self._written % _TRIM_WRITES == 0:
             await self._run(*((trim, [(INTAKES_ON_DISK,)]) for trim in _TRIMS))
 
+    async def remove(self, thread_id: str) -> None:
+        """Keep nothing of a thread."""
+        await self._run(
+            ("DELETE FROM texts WHERE thread = ?", [(thread_id,)]),
+            ("DELETE FROM checkpoints WHERE thread = ?", [(thread_id,)]),
+        )
+        self._threads.discard(thread_id)
+
     async def close(self) -> None:
         async with self._lock:
             if self._database is not None:
@@ -552,6 +560,15 @@ class OutsideIntakes:
         """Ask the journal the next time."""
         for name in names:
             self._threads.pop(name, None)
+
+    async def remove(self, name: str) -> None:
+        """Keep nothing of a thread whose facts were removed, unless a turn goes on in it."""
+        async with self._hold_one(name):
+            await self._wait_for_appends(name)
+            row = await self.journal.thread(name)
+            if row is None or row.status not in ("running", "waiting"):
+                self._threads.pop(name, None)
+                await self._store.remove(name)
 
     async def close(self) -> None:
         await self._store.close()

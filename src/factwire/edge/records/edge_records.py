@@ -7,14 +7,19 @@ crash too, reads no more than the facts since; without what was saved they are m
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
 
 from factwire.edge.records import run_records, thread_records
-from factwire.edge.records.thread_records import PlacedThread
+from factwire.edge.records.thread_records import (
+    LAST,
+    LastRetention,
+    PendingRemoval,
+    PlacedThread,
+)
 from factwire.facts import Fact
 from factwire.facts.resources import (
     Approval,
@@ -23,11 +28,12 @@ from factwire.facts.resources import (
     EvidenceRow,
     Preview,
     Project,
+    RetentionRun,
     Run,
     Task,
     Thread,
 )
-from factwire.journal import Cursor, CursorError, Journal
+from factwire.journal import Cursor, CursorError, Filter, Journal
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.serving.envelopes import ThreadPlace
 from factwire.serving.limits import ROWS_UNSAVED, ROWS_UNSAVED_FACTS
@@ -88,6 +94,11 @@ class Records:
         )
         self.evidence: RowTable[EvidenceRow] = table("evidence", EvidenceRow, "thread_id")
         self.places: RowTable[PlacedThread] = table("places", PlacedThread)
+        self.removals: RowTable[PendingRemoval] = table("removals", PendingRemoval)
+        """By thread: what retention is to remove of it, and has not yet."""
+        self.retention_runs: RowTable[LastRetention] = table("retention_runs", LastRetention)
+        self.shortened: set[str] = set()
+        """Threads whose rows may tell of facts that were removed, until they are rebuilt."""
 
     def apply(self, seq: int, fact: Fact) -> None:
         """Take in a fact; whatever is no news for these lists changes nothing."""
@@ -111,17 +122,45 @@ class Records:
         row = self.places.get(thread_id)
         return None if row is None else row.place
 
+    @property
+    def retention(self) -> RetentionRun | None:
+        """The last run of retention that removed something."""
+        row = self.retention_runs.get(LAST)
+        return None if row is None else row.run
+
+    def pending_removals(self) -> dict[str, int]:
+        """Thread → the seq up to which retention is to remove its facts, and has not yet."""
+        return {place.key: row.through for place, row in self.removals.newest_by_key()}
+
+    def rebuild(self, threads: set[str], facts: Iterable[tuple[int, Fact]]) -> None:
+        """Make the rows of some threads anew, from all the facts that are left of them."""
+        seq, pending = self.seq, self.pending_removals()
+        for thread_id in threads:
+            thread_records.remove_rows(self, thread_id)
+            self.places.remove(thread_id)
+        for each in facts:
+            self.apply(*each)
+        for thread_id in self.pending_removals():
+            if thread_id not in pending:
+                self.removals.remove(thread_id)
+        self.seq = seq
+        self.shortened -= threads
+
 
 Handle = Callable[[Records, int, Fact], None]
 
 HANDLERS: Final[dict[str, Handle]] = {
     **thread_records.PROJECT_HANDLERS,
     **thread_records.THREAD_HANDLERS,
+    **thread_records.REMOVAL_HANDLERS,
     **run_records.RUN_HANDLERS,
     **run_records.APPROVAL_HANDLERS,
     **thread_records.ARTIFACT_HANDLERS,
 }
 """Class → what it means for the lists."""
+
+CLASSES: Final = tuple(sorted(HANDLERS))
+"""The classes that these lists are made of; no other of a thread that is known changes them."""
 
 RECORDS_FILE: Final = "edge-records.db"
 
@@ -153,6 +192,17 @@ class RecordStore:
         if self.failure is None:
             self._save()
         self.records.database.close()
+
+    async def rebuild(self, journal: Journal, threads: set[str]) -> None:
+        """Make the rows of threads anew of which facts were removed, while facts go on coming."""
+        found: list[tuple[int, Fact]] = []
+        reached = 0
+        while reached < self.records.seq:
+            head = await journal.head()
+            after = Cursor(head.epoch, reached) if reached else None
+            found += await _read_facts_of(journal, threads, after, head.seq)
+            reached = head.seq
+        self.records.rebuild(threads, [each for each in found if each[0] <= self.records.seq])
 
     def _take(self, batch: DecodedBatch) -> None:
         for seq, fact in zip(batch.raw.seqs, batch.facts, strict=True):
@@ -194,8 +244,12 @@ async def read_records(journal: Journal, folder: Path) -> tuple[Records, Cursor]
 async def _open_records(journal: Journal, folder: Path, epoch: str) -> Records:
     path = folder / RECORDS_FILE
     records = Records(await run_disk_work(RowDatabase, path, str(RECORDS_VERSION), epoch))
+    is_restored = records.seq > 0
     try:
         await _catch_up(records, journal, epoch)
+        if is_restored and records.shortened:
+            facts = await _read_facts_of(journal, records.shortened, None, records.seq)
+            records.rebuild(set(records.shortened), facts)
     except BaseException:
         records.database.close()
         raise
@@ -223,3 +277,36 @@ async def _catch_up(records: Records, journal: Journal, epoch: str) -> None:
 def _remove_file(path: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
         path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+
+
+async def _read_facts_of(
+    journal: Journal, threads: set[str], after: Cursor | None, until: int
+) -> list[tuple[int, Fact]]:
+    """What the rows of some threads are made of, in order: the first fact of each, those that lists
+    are made of, and those that stand beside a thread.
+    """
+    found: dict[int, Fact] = {}
+    for thread_id in threads:
+        if after is None:
+            found |= await _read_first_fact(journal, thread_id)
+        async for batch in journal.read(after, filter=Filter(thread=thread_id, classes=CLASSES)):
+            found |= batch.facts()
+    async for batch in journal.read(after, filter=Filter(classes=_BESIDE_THREADS)):
+        for seq, fact in batch.facts():
+            if fact.thread_id is None and fact.payload.get("aboutThread") in threads:
+                found[seq] = fact
+    return sorted(((seq, fact) for seq, fact in found.items() if seq <= until), key=_seq_of)
+
+
+def _seq_of(placed: tuple[int, Fact]) -> int:
+    return placed[0]
+
+
+_BESIDE_THREADS: Final = ("action.resolved", "evidence.exported", "history.removed")
+"""Classes of facts that an Edge writes about a thread without being of it."""
+
+
+async def _read_first_fact(journal: Journal, thread_id: str) -> list[tuple[int, Fact]]:
+    async for batch in journal.read(filter=Filter(thread=thread_id), limit=1):
+        return list(batch.facts())
+    return []

@@ -16,8 +16,10 @@ from factwire.facts.resources import (
     Artifact,
     Conversation,
     EvidenceRow,
+    HistoryRemoval,
     Preview,
     Project,
+    RetentionRun,
     Task,
     Thread,
     ThreadRow,
@@ -65,6 +67,24 @@ class PlacedThread(msgspec.Struct, kw_only=True):
     seq: int
     place: ThreadPlace = ThreadPlace()
     is_deleted: bool = False
+
+
+class PendingRemoval(msgspec.Struct, kw_only=True):
+    """What retention is to remove of a thread: its facts up to the seq `through`."""
+
+    seq: int
+    through: int
+
+
+class LastRetention(msgspec.Struct, kw_only=True):
+    """The last run of retention that removed something."""
+
+    seq: int
+    run: RetentionRun
+
+
+LAST: Final = "last"
+"""The key of the one row of `LastRetention`."""
 
 
 _STATUSES: Final[dict[str, ThreadStatus]] = {"active": "active", "archived": "archived"}
@@ -125,6 +145,11 @@ def _delete_thread(records: "Records", seq: int, fact: Fact) -> None:
         return
     place = records.place_of(thread_id) or ThreadPlace()
     records.places.add(thread_id, PlacedThread(seq=seq, place=place, is_deleted=True))
+    remove_rows(records, thread_id)
+
+
+def remove_rows(records: "Records", thread_id: str) -> None:
+    """Take a thread and all that belongs to it off the lists."""
     records.threads.remove(thread_id)
     for table in (
         records.runs,
@@ -137,6 +162,41 @@ def _delete_thread(records: "Records", seq: int, fact: Fact) -> None:
         for place, _ in list(table.newest_by_key(thread_id=thread_id)):
             table.remove(place.key)
 
+
+def _note_removal(records: "Records", seq: int, fact: Fact) -> None:
+    """The beginning of a thread goes; its row stays as it was listed."""
+    payload = read_payload(fact, payloads.HistoryRemovalPayload)
+    thread_id = payload.about_thread
+    if thread_id is None:
+        return
+    records.removals.add(thread_id, PendingRemoval(seq=seq, through=payload.through or 0))
+    records.shortened.add(thread_id)
+    if records.is_deleted(thread_id) or payload.thread is None:
+        return
+    row = msgspec.convert(payload.thread, Thread)
+    row.history_removed = msgspec.convert(payload.removal, HistoryRemoval)
+    records.threads.add(thread_id, row)
+    place = ThreadPlace(
+        project_id=row.project_id,
+        project_seq=row.seq,
+        conversation_id=row.conversation_id,
+        conversation_seq=row.seq,
+    )
+    records.places.add(thread_id, PlacedThread(seq=seq, place=place))
+
+
+def _note_retention(records: "Records", seq: int, fact: Fact) -> None:
+    payload = read_payload(fact, payloads.RetentionPayload)
+    pending = payload.pending or ()
+    for thread_id in records.pending_removals():
+        if thread_id not in pending:
+            records.removals.remove(thread_id)
+    if payload.run is not None:
+        run = msgspec.convert(payload.run, RetentionRun)
+        records.retention_runs.add(LAST, LastRetention(seq=seq, run=run))
+
+
+REMOVAL_HANDLERS = {"history.removed": _note_removal, "retention.completed": _note_retention}
 
 THREAD_HANDLERS = {
     "thread.created": _describe_thread,

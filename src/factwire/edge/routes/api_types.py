@@ -34,6 +34,15 @@ class ProjectChange(RequestBody, frozen=True):
     work_dir: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class RetentionBody(RequestBody, frozen=True):
+    """What to remove now; with no rule at all, what the settings say."""
+
+    keep_days: Annotated[float, msgspec.Meta(gt=0, le=36_500)] | None = None
+    keep_facts: Annotated[int, msgspec.Meta(ge=1, le=10**9)] | None = None
+    compact: bool = False
+    dry_run: bool = False
+
+
 class ConversationBody(RequestBody, frozen=True):
     title: Name | None = None
     project_id: Id | None = None

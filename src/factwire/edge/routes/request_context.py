@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from factwire.edge.edge_context import EdgeContext
+from factwire.edge.operations.retention_operations import EdgeRetention
 from factwire.facts import InputPart, InvalidFacts, Person, read_input
 from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.access_control import Caller
@@ -25,7 +26,11 @@ def edge_of(request: EdgeRequest) -> EdgeContext:
 
 
 def states_of(request: EdgeRequest) -> ThreadStates:
-    return cast("ThreadStates", request.app.state["states"])
+    return retention_of(request).states
+
+
+def retention_of(request: EdgeRequest) -> EdgeRetention:
+    return cast("EdgeRetention", request.app.state["retention"])
 
 
 def caller_of(request: EdgeRequest) -> Caller:

@@ -16,8 +16,15 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from factwire import __version__
 from factwire.edge.edge_metrics import EdgeObserver
 from factwire.edge.events.event_schemas import build_asyncapi
-from factwire.edge.routes.api_types import TicketBody, TokenBody
-from factwire.edge.routes.request_context import EdgeRequest, caller_of, edge_of, new_id
+from factwire.edge.routes.api_types import RetentionBody, TicketBody, TokenBody
+from factwire.edge.routes.request_context import (
+    EdgeRequest,
+    caller_of,
+    edge_of,
+    new_id,
+    person_of,
+    retention_of,
+)
 from factwire.facts.resources import (
     AgentRow,
     Agents,
@@ -25,10 +32,12 @@ from factwire.facts.resources import (
     Health,
     HealthDetails,
     Page,
+    RetentionRules,
+    RetentionRun,
+    RetentionState,
     Ticket,
     TokenRow,
 )
-from factwire.journal import JournalUnavailable
 from factwire.serving.asgi import Problem
 from factwire.serving.guard import Access
 from factwire.serving.limits import STREAM_TICKET_SECONDS, TICKET_SECONDS
@@ -64,7 +73,7 @@ async def read_health(request: EdgeRequest) -> Response[Health]:
     status, refusal = words[found.state], edge_of(request).writes.refusal
     if status == "ok" and refusal is not None:
         status = "degraded"
-    trouble = refusal.code if refusal is not None else JournalUnavailable.code
+    trouble = found.code if refusal is None else refusal.code
     code = HTTP_200_OK if status == "ok" else HTTP_503_SERVICE_UNAVAILABLE
     health = Health(
         status=status,
@@ -171,6 +180,30 @@ async def read_openapi(request: EdgeRequest) -> dict[str, Any]:
     return cast("dict[str, Any]", request.app.state["openapi"]())
 
 
+@get("/v1/retention", tags=["retention"])
+async def read_retention(request: EdgeRequest) -> RetentionState:
+    """Get what retention removes by itself, what its last run removed, and when the next one is."""
+    return retention_of(request).state()
+
+
+@post("/v1/retention/runs", status_code=HTTP_200_OK, tags=["retention"])
+async def run_retention(
+    request: EdgeRequest, data: JSONBody[RetentionBody | None] = None
+) -> RetentionRun:
+    """Remove old runs and compact complete texts now, by these rules or by the settings. With
+    `dryRun`, nothing is removed. Runs that are open, and what they need, are never removed.
+    """
+    body = data or RetentionBody()
+    rules = RetentionRules(
+        keep_days=body.keep_days, keep_facts=body.keep_facts, compact=body.compact
+    )
+    return await retention_of(request).run(
+        None if rules == RetentionRules() else rules,
+        by=person_of(request),
+        dry_run=body.dry_run,
+    )
+
+
 ROUTES: list[Any] = [
     read_health,
     list_agents,
@@ -180,4 +213,6 @@ ROUTES: list[Any] = [
     revoke_token,
     read_asyncapi,
     read_openapi,
+    read_retention,
+    run_retention,
 ]

@@ -4,11 +4,13 @@ from typing import Final
 
 from factwire.facts.classes.payloads import (
     ConversationPayload,
+    HistoryRemovalPayload,
     ItemPayload,
     MemberPayload,
     PersistenceFailurePayload,
     PreviewPayload,
     ProjectPayload,
+    RetentionPayload,
     RunnerPayload,
     ThreadForkPayload,
     ThreadPayload,
@@ -33,6 +35,7 @@ FAMILIES: Final = (
     Family("item", payload=ItemPayload, requires=(ITEM,)),
     Family("runner", payload=RunnerPayload, requires=(RUNNER,)),
     Family("preview", payload=PreviewPayload, requires=(PREVIEW,)),
+    Family("retention", payload=RetentionPayload),
 )  # fmt: skip
 
 CLASSES: Final = (
@@ -57,4 +60,7 @@ CLASSES: Final = (
         payload=PersistenceFailurePayload, requires=(RUN,)),
     row("preview.ready", "artifact run producing artifact_workspace snapshot", "run.status"),
     row("preview.stopped", "artifact run archived artifact_workspace snapshot", "run.status"),
+    row("history.removed", "session application archived diagnostics archive", "session.updated",
+        payload=HistoryRemovalPayload),
+    row("retention.completed", "diagnostics application completed diagnostics diagnostics_log", "diagnostic.changed"),
 )  # fmt: skip

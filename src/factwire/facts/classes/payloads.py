@@ -555,6 +555,26 @@ class RunnerPayload(Payload):
     runner_id: str | None = None
 
 
+class HistoryRemovalPayload(Payload):
+    """history.removed: an Edge removes the facts of a thread up to the seq `through`. `removal` is
+    what the thread's row says about it, `thread` that row as it was listed then.
+    """
+
+    about_thread: str | None = None
+    through: int | None = None
+    removal: dict[str, Any] | None = None
+    thread: dict[str, Any] | None = None
+
+
+class RetentionPayload(Payload):
+    """retention.completed: what one run of an Edge's retention removed, and for whom. `pending`
+    names the threads of which a part is still to go.
+    """
+
+    run: dict[str, Any] | None = None
+    pending: list[str] | None = None
+
+
 class PersistenceFailurePayload(Payload):
     """run.persistence_error: the journal refused facts of a run."""
 

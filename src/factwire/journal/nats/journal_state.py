@@ -221,6 +221,10 @@ class StreamState:
         record = self.threads.get(thread_id)
         return record and record.last_sequence
 
+    def list_snapshots_of(self, thread_id: str) -> list[tuple[str, str]]:
+        """The keys of a thread's snapshots."""
+        return [key for key in self.snapshots if key[0] == thread_id]
+
     def floor_of(self, wanted: Filter | None) -> int:
         """Cursors below this seq are expired for a reader with this filter."""
         if wanted is not None and wanted.thread is not None:
@@ -275,8 +279,10 @@ class StreamState:
                 self.floor = max(self.floor, item_body.floor)
                 for record in item_body.threads:
                     self.threads[record.thread_id] = record
-                    if record.floor:
+                    if record.floor > self.thread_floors.get(record.thread_id, 0):
                         self.thread_floors[record.thread_id] = record.floor
+                        for key in self.list_snapshots_of(record.thread_id):
+                            del self.snapshots[key]
             case SavedSnapshot():
                 saved = self.snapshots.setdefault((item_body.thread_id, item_body.kind), {})
                 saved[item_body.seq] = (item.at, item.parts)

@@ -207,7 +207,15 @@ class NatsRemover:
             threads = tuple(_raise_floor(each, plan) for each in rows)
             return [RaisedFloors(floor=plan.floor, threads=threads)]
 
+        saved = [
+            place
+            for thread in plan.thread_floors
+            for key in state.list_snapshots_of(thread)
+            for place in state.snapshots[key].values()
+        ]
         await self._mirror.write(build)
+        for place in saved:
+            await self._mirror.log.delete(*place)
 
     def _list_below(self, plan: RemovalPlan) -> Iterator[StreamSegment]:
         """Segments that go as a whole, taken from the directory as it then is."""

@@ -194,6 +194,11 @@ class PostgresRemover:
                 self._keys.encode_name(thread),
                 floor,
             )
+            await connection.execute(
+                "DELETE FROM factwire.snapshot WHERE journal = $1 AND thread = $2",
+                self._journal,
+                self._keys.encode_name(thread),
+            )
         return tally
 
     async def _write(

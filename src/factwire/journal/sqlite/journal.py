@@ -269,8 +269,8 @@ class SqliteJournal:
         return await self._handle.pool.run(load)
 
     async def retain(self, policy: RetentionPolicy) -> RemovalResult:
-        scan = policy.keep_facts is not None or policy.keep_per_thread is not None
-        return await remove(self._handle, partial(plan_retention, policy), scan=scan)
+        plan = partial(plan_retention, policy)
+        return await remove(self._handle, plan, scan=policy.reads_facts)
 
     async def compact(self, policy: CompactionPolicy | None = None) -> RemovalResult:
         plan = partial(plan_compaction, policy or CompactionPolicy())

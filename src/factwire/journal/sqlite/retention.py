@@ -143,6 +143,7 @@ def _raise_floors(state: WriterState, plan: RemovalPlan) -> None:
         if state.last_sequence(thread) is not None:
             state.threads[thread].floor = floor
             state.dirty.add(thread)
+        state.connection.execute("DELETE FROM snapshots WHERE thread = ?", (thread,))
     save_records(state.connection, state.dirty_records())
 
 

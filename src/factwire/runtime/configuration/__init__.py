@@ -9,6 +9,7 @@ from factwire.runtime.configuration.configuration import (
     Limits,
     McpServer,
     PolicySettings,
+    RetentionSettings,
     SandboxSettings,
     Setting,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Origin",
     "PolicySettings",
     "ResolvedConfiguration",
+    "RetentionSettings",
     "SandboxSettings",
     "Setting",
     "SettingRow",

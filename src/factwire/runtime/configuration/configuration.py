@@ -91,6 +91,19 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     concurrent_runs: int = ACTIVE_TURNS
 
 
+RETENTION_SECONDS: Final = 3_600.0
+"""How often an Edge looks for what its retention removes, if nobody says otherwise."""
+
+
+class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a running Edge removes by itself; nothing unless somebody says so."""
+
+    keep_days: float | None = None
+    keep_facts: int | None = None
+    compact: bool = False
+    every_seconds: float = RETENTION_SECONDS
+
+
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be set. Paths are absolute; an empty list of workspaces allows none."""
 
@@ -106,6 +119,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: SandboxSettings = SandboxSettings()
     limits: Limits = Limits()
     retry: RetryPolicy = RetryPolicy()
+    retention: RetentionSettings = RetentionSettings()
 
 
 _TRUE: Final = ("1", "true", "yes", "on")
@@ -116,6 +130,7 @@ _CATEGORY: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _LARGEST_FACTOR: Final = 100
 _HTTP: Final = re.compile(r"https?://[^\s/@]+(/\S*)?")
 _MOST: Final = 10**9
+_MOST_DAYS: Final = 36_500
 USER_CHARACTERS: Final = 80
 
 
@@ -221,6 +236,13 @@ def seconds(value: Any, base: ValueBase) -> float:
     number = _to_number(value, base)
     if not 0 < number <= _MOST:
         raise InvalidValue(f"a number of seconds above 0, at most {_MOST}")
+    return float(number)
+
+
+def read_days(value: Any, base: ValueBase) -> float:
+    number = _to_number(value, base)
+    if not 0 < number <= _MOST_DAYS:
+        raise InvalidValue(f"a number of days above 0, at most {_MOST_DAYS}")
     return float(number)
 
 
@@ -441,6 +463,12 @@ _ROWS: Final = (
     Setting("retry.factor", factor, "The factor by which each wait grows."),
     Setting("retry.categories", categories, "Failures after which a turn is retried."),
     Setting("retry.repeat_effects", read_boolean, "Retry even after possible side effects."),
+    Setting("retention.keep_days", read_days, "Remove runs that ended more days ago."),
+    Setting(
+        "retention.keep_facts", read_whole_number, "Remove the oldest runs beyond this many facts."
+    ),
+    Setting("retention.compact", read_boolean, "Remove deltas of complete texts."),
+    Setting("retention.every_seconds", seconds, "How often an Edge removes them."),
 )
 
 SETTINGS: Final[dict[str, Setting]] = {row.key: row for row in _ROWS}

@@ -22,6 +22,7 @@ from factwire.runtime.configuration.configuration import (
     Limits,
     McpServer,
     PolicySettings,
+    RetentionSettings,
     SandboxSettings,
     ValueBase,
     find_setting,
@@ -45,6 +46,7 @@ _GROUPS: Final[dict[str, type[msgspec.Struct]]] = {
     "sandbox": SandboxSettings,
     "limits": Limits,
     "retry": RetryPolicy,
+    "retention": RetentionSettings,
 }
 
 

@@ -79,12 +79,15 @@ class FeedStopped(Exception):
 
 
 class FeedHealth(msgspec.Struct, frozen=True, kw_only=True):
-    """How the feed is; `lag` is None while the journal's end cannot be asked for."""
+    """How the feed is; `lag` is None while the journal's end cannot be asked for. `code` is the
+    stable one of what is wrong.
+    """
 
     state: Literal["live", "degraded", "stopped"]
     cursor: Cursor
     lag: int | None
     reason: str | None = None
+    code: str = JournalUnavailable.code
 
 
 class _Subscriber(msgspec.Struct, eq=False):
@@ -168,7 +171,13 @@ class JournalFeed:
         try:
             head = await self.journal.head()
         except JournalError as error:
-            return FeedHealth(state="degraded", cursor=self.cursor, lag=None, reason=str(error))
+            return FeedHealth(
+                state="degraded",
+                cursor=self.cursor,
+                lag=None,
+                reason=str(error),
+                code=error.code,
+            )
         return FeedHealth(state="live", cursor=self.cursor, lag=max(0, head.seq - self.cursor.seq))
 
     async def close(self) -> None:

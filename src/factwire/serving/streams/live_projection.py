@@ -219,6 +219,20 @@ class LiveProjections:
                 self._linger, partial(self._close_idle, thread_id)
             )
 
+    async def forget(self, thread_id: str) -> None:
+        """Let go of a thread of which facts were removed; its viewers come again for a snapshot."""
+        opening = self._opening.get(thread_id)
+        if opening is not None:
+            await asyncio.wait({opening})
+        timer = self._timers.pop(thread_id, None)
+        if timer is not None:
+            timer.cancel()
+        live = self._open.pop(thread_id, None)
+        if live is not None:
+            live.close()
+            for channel in live.channels.values():
+                channel.close(RESTART)
+
     def close(self) -> None:
         """End every view."""
         for timer in self._timers.values():

@@ -336,6 +336,19 @@ export interface HealthDetails {
 }
 
 /**
+ * That retention removed the beginning of a thread: when, for whom, and what it was. `before` is
+ * the end of the last run that was removed; the other figures are of all that ever were.
+ */
+export interface HistoryRemoval {
+  at: string;
+  before: string;
+  facts: number;
+  runs: number;
+  by: Person;
+  totalCostUsd?: number | null;
+}
+
+/**
  * One thing in a thread. `type` is user_message, agent_message, tool, run or another word; a
  * `subagentId` says that it is not the main agent's, `by` who wrote a message.
  */
@@ -613,6 +626,59 @@ export interface ReasoningSnapshot {
   length?: number | null;
   digest?: string | null;
   encryptedRef?: string | null;
+}
+
+/** What to remove now; with no rule at all, what the settings say. */
+export interface RetentionBody {
+  keepDays?: number | null;
+  keepFacts?: number | null;
+  compact?: boolean;
+  dryRun?: boolean;
+}
+
+/**
+ * What retention removes: runs that ended more than `keepDays` days ago, the oldest runs while
+ * there are more than `keepFacts` facts, and with `compact` the deltas of complete texts.
+ */
+export interface RetentionRules {
+  keepDays?: number | null;
+  keepFacts?: number | null;
+  compact?: boolean;
+}
+
+/**
+ * What one run of retention removed or, with `dryRun`, would have removed. `threads` and `runs`
+ * lost their facts, `deltas` were complete texts' and are missed by nobody; `heldBy` names what
+ * kept more from being removed.
+ */
+export interface RetentionRun {
+  startedAt: string;
+  finishedAt: string;
+  trigger: "request" | "schedule";
+  by: Person;
+  rules: RetentionRules;
+  dryRun?: boolean;
+  threads?: number;
+  runs?: number;
+  facts?: number;
+  deltas?: number;
+  freedBytes?: number;
+  blobs?: number;
+  heldBy?: string[];
+}
+
+/**
+ * What retention does by itself, and what it did last. Without rules, nothing is scheduled;
+ * `pendingThreads` wait for readers of what is to be removed.
+ */
+export interface RetentionState {
+  rules?: RetentionRules | null;
+  everySeconds?: number | null;
+  isRunning?: boolean;
+  last?: RetentionRun | null;
+  nextAt?: string | null;
+  error?: string | null;
+  pendingThreads?: number;
 }
 
 /** One review: asked for, and perhaps answered. */
@@ -901,7 +967,10 @@ export interface TextSnapshot {
   digest?: string | null;
 }
 
-/** `activity` is what its turns are at; `runtimeId` is who writes it, `by` who created it. */
+/**
+ * `activity` is what its turns are at; `runtimeId` is who writes it, `by` who created it.
+ * `historyRemoved` says that its beginning was removed.
+ */
 export interface Thread {
   seq: number;
   createdAt: string;
@@ -920,6 +989,7 @@ export interface Thread {
   queuedRuns?: string[];
   openApprovals?: string[];
   by?: Person | null;
+  historyRemoved?: HistoryRemoval | null;
 }
 
 export interface ThreadBody {
@@ -1494,6 +1564,13 @@ export interface Operations {
     body: undefined;
     answer: QueuedRunPage;
   };
+  /** Get what retention removes by itself, what its last run removed, and when the next one is */
+  readRetention: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: undefined;
+    answer: RetentionState;
+  };
   /** Get a run and its status */
   readRun: {
     path: { runId: string };
@@ -1556,6 +1633,13 @@ export interface Operations {
     query: Record<never, never>;
     body: undefined;
     answer: undefined;
+  };
+  /** Remove old runs and compact complete texts now, by these rules or by the settings */
+  runRetention: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: RetentionBody | null;
+    answer: RetentionRun;
   };
   /** Send the prompt of a queued run to the active run instead */
   steerQueued: {
@@ -1640,6 +1724,7 @@ export const OPERATIONS = {
   readProject: { method: "GET", path: "/v1/projects/{projectId}" },
   readProjection: { method: "GET", path: "/v1/threads/{threadId}/projection" },
   readQueue: { method: "GET", path: "/v1/threads/{threadId}/queue" },
+  readRetention: { method: "GET", path: "/v1/retention" },
   readRun: { method: "GET", path: "/v1/runs/{runId}" },
   readRunEvents: { method: "GET", path: "/v1/runs/{runId}/events" },
   readStandingRule: { method: "GET", path: "/v1/approvals/{approvalId}/standing-rule" },
@@ -1649,6 +1734,7 @@ export const OPERATIONS = {
   removeQueued: { method: "DELETE", path: "/v1/threads/{threadId}/queue/{runId}" },
   retryRun: { method: "POST", path: "/v1/runs/{runId}:retry" },
   revokeToken: { method: "DELETE", path: "/v1/tokens/{tokenId}" },
+  runRetention: { method: "POST", path: "/v1/retention/runs" },
   steerQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:steer" },
   stopPreview: { method: "POST", path: "/v1/previews/{previewId}:stop" },
   verifyEvidence: { method: "GET", path: "/v1/evidence/{evidenceId}/verification" },

@@ -9,7 +9,7 @@ import { useThread } from "../../state/queries";
 import { useThreadStream } from "../../state/thread-stores";
 import { buttonClass, EmptyState, Spinner, StatusBadge, Tabs } from "../../ui";
 import { MomentBar, MomentMissing } from "../timeline/MomentBar";
-import { HydrationNotice } from "./notices";
+import { HydrationNotice, RemovalNotice } from "./notices";
 import styles from "./Thread.module.css";
 
 /** One thread: asked for first, so that one which does not exist is said to be so. */
@@ -44,6 +44,7 @@ function ThreadFrame({ threadId }: { threadId: string }) {
         <Head threadId={threadId} state={state} />
         {!live && <MomentBar compact={tab === "timeline"} />}
         <HydrationNotice hydration={state.hydration} />
+        <RemovalNotice threadId={threadId} />
         <Screens threadId={threadId} state={state} live={live} />
       </div>
     </TimeMachineContext>

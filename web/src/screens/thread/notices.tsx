@@ -1,4 +1,5 @@
 import type { Hydration } from "../../api/generated/projection";
+import { useThread } from "../../state/queries";
 import { Icon } from "../../ui";
 import styles from "./Thread.module.css";
 
@@ -20,6 +21,24 @@ export function HydrationNotice({ hydration }: { hydration: Hydration }) {
       <span>
         {words}
         {gaps !== "" && ` Missing: ${gaps}.`}
+      </span>
+    </div>
+  );
+}
+
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+
+/** Where the beginning of a thread was removed: when, by whom, and how much that was. */
+export function RemovalNotice({ threadId }: { threadId: string }) {
+  const removal = useThread(threadId).data?.historyRemoved;
+  if (removal == null) return null;
+  const runs = removal.runs === 1 ? "1 run" : `${removal.runs} runs`;
+  return (
+    <div className={styles.notice} role="status">
+      <Icon name="info" />
+      <span>
+        {`Earlier history was removed on ${day.format(Date.parse(removal.at))} by retention (${removal.by.name}): `}
+        {`${runs}, up to ${day.format(Date.parse(removal.before))}.`}
       </span>
     </div>
   );
