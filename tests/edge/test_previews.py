@@ -181,8 +181,10 @@ async def test_a_preview_that_nobody_looks_at_stops_by_itself(
     )
     async with open_preview(tmp_path) as (edge, preview, _):
         async with asyncio.timeout(WAIT_SECONDS):
+            seen = edge.machine.feed.cursor.seq
             while (await edge.get(f"/v1/previews/{preview['previewId']}"))["status"] == "ready":
-                await edge.machine.feed.wait_for(edge.machine.feed.cursor.seq + 1)
+                await edge.machine.feed.wait_for(seen + 1)
+                seen = edge.machine.feed.cursor.seq
         assert await reasons(edge) == ["idle"]
         assert edge.machine.previews.preview_ids == ()
 

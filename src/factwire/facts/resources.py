@@ -23,6 +23,7 @@ PreviewStatus = Literal["ready", "stopped"]
 SteerStatus = Literal["pending", "delivered", "started", "queued"]
 ExportState = Literal["idle", "making", "unknown"]
 TokenScope = Literal["read", "decide", "run", "admin"]
+RouteAction = Literal["delegate", "review", "approve", "finish"]
 FileStatus = Literal["created", "modified", "deleted"]
 
 T = TypeVar("T")
@@ -310,6 +311,23 @@ class EventPayload(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename="camel"
 ):
     """A typed payload; a field that the fact does not have is absent, never guessed."""
+
+
+class CoordinatorRouteDecision(EventPayload, frozen=True, rename=None):
+    """Whom a coordinator gives the work to next; its fields are spelt as the Hub spells them."""
+
+    action: RouteAction
+    next_worker: str | None = None
+    instructions: str | None = None
+    reasoning: str | None = None
+    context: Any = None
+    approved: bool | None = None
+    feedback: str | None = None
+    summary: str | None = None
+    blocked_reason: str | None = None
+    subtask_id: str | None = None
+    parent_task_id: str | None = None
+    correlation_id: str | None = None
 
 
 class ItemContent(EventPayload, frozen=True):

@@ -3,12 +3,13 @@ what the turn took and used. Every failure that the runtime itself gives a turn 
 """
 
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from factwire.facts import Fact
 from factwire.facts.json_values import object_at
+from factwire.facts.resources import CoordinatorRouteDecision
 from factwire.projection import ProjectionState
 from factwire.runtime.action_requests import ActionRequests
 from factwire.runtime.limits import CONTEXT_WARNING_SHARE
@@ -128,28 +129,15 @@ _CARRIED: Final = (
 """What an agent may say of a turn's end, and what is then said again."""
 
 
-class RouteDecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a coordinator decides, as its structured output says it; nothing else passes for one."""
-
-    action: Literal["delegate", "review", "approve", "finish"]
-    next_worker: str | None = None
-    instructions: str | None = None
-    reasoning: str | None = None
-    context: Any = None
-    approved: bool | None = None
-    feedback: str | None = None
-    summary: str | None = None
-    blocked_reason: str | None = None
-    subtask_id: str | None = None
-    parent_task_id: str | None = None
-    correlation_id: str | None = None
-
-
 def read_route(end: dict[str, Any]) -> dict[str, Any] | None:
-    """The decision of a coordinator, where the structured output of a turn's end is one."""
+    """The decision of a coordinator, where the structured output of a turn's end is one; nothing
+    with other fields passes for one.
+    """
     output = object_at(end.get("structuredOutput")) or {}
+    if not output.keys() <= set(CoordinatorRouteDecision.__struct_fields__):
+        return None
     try:
-        msgspec.convert(output, RouteDecision)
+        msgspec.convert(output, CoordinatorRouteDecision)
     except msgspec.ValidationError:
         return None
     return {name: value for name, value in output.items() if value is not None}
