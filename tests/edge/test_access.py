@@ -16,9 +16,16 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from factwire.edge.edge_app import ROUTE_SCOPES, build_openapi
-from factwire.edge.startup import TOKENS_FILE
+from factwire.edge.startup import TICKETS_FILE, TOKENS_FILE, EdgeSettings
 from factwire.facts.resources import TokenScope
-from factwire.serving.access_control import Caller, InsecureStart, Tickets, TokenStore
+from factwire.serving import access_control
+from factwire.serving.access_control import (
+    AccessToken,
+    Caller,
+    InsecureStart,
+    Tickets,
+    TokenStore,
+)
 from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, configuration_in, running_edge
 
 GRANTED = Path("examples/streams/approval_granted.ndjson").read_text("utf-8")
@@ -364,6 +371,79 @@ async def test_a_renewable_ticket_opens_streams_again_and_can_do_nothing_else(tm
         async with httpx.AsyncClient(base_url=edge.url, trust_env=False) as nobody:
             answer = await nobody.get(f"/v1/threads?ticket={made['ticket']}")
             assert answer.status_code == 401
+
+
+async def _follow_by_ticket(edge: RunningEdge, ticket: str, cursor: str) -> list[str]:
+    """The names of the projects that a stream has after a cursor, or the code of its refusal."""
+    headers = {"accept": "text/event-stream", "last-event-id": cursor}
+    query = {"ticket": ticket, "types": "project"}
+    async with (
+        httpx.AsyncClient(base_url=edge.url, trust_env=False, timeout=WAIT_SECONDS) as browser,
+        browser.stream("GET", "/v1/events", params=query, headers=headers) as answer,
+    ):
+        if answer.status_code != 200:
+            return [json.loads(await answer.aread())["code"]]
+        async for line in answer.aiter_lines():
+            if line.startswith("data:") and "project.created" in line:
+                return [json.loads(line.removeprefix("data:"))["payload"]["name"]]
+        return []
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.access.stream-tickets")
+async def test_a_renewable_ticket_outlives_a_restart_and_nothing_else_does(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        start = (await edge.get("/v1/events"))["asOf"]
+        await edge.post("/v1/projects", {"name": "before"}, status=201)
+        named = {name: await create_token(edge, name, "read") for name in ("kept", "revoked")}
+        tickets = {
+            name: (
+                await edge.post(
+                    "/v1/tickets", {"renewable": True}, status=201, **bearer(made["token"])
+                )
+            )["ticket"]
+            for name, made in {**named, "first": {"token": TOKEN}}.items()
+        }
+        tickets["single"] = (await edge.post("/v1/tickets", {}, status=201))["ticket"]
+        assert await _follow_by_ticket(edge, tickets["first"], start) == ["before"]
+        await edge.http.delete(f"/v1/tokens/{named['revoked']['tokenId']}")
+    expected = {
+        "kept": ["before"],
+        "first": ["before"],
+        "revoked": ["ticket_invalid"],
+        "single": ["ticket_invalid"],
+    }
+    for _ in range(2):
+        async with running_edge(tmp_path) as edge:
+            shown = {
+                name: await _follow_by_ticket(edge, ticket, start)
+                for name, ticket in tickets.items()
+            }
+            assert shown == expected
+    other = EdgeSettings(token=f"{TOKEN}-changed")
+    async with running_edge(tmp_path, settings=other) as edge:
+        assert await _follow_by_ticket(edge, tickets["kept"], start) == ["ticket_invalid"]
+    (tmp_path / "data" / TICKETS_FILE).write_bytes(b"{")
+    async with running_edge(tmp_path) as edge:
+        assert await _follow_by_ticket(edge, tickets["kept"], start) == ["ticket_invalid"]
+
+
+@pytest.mark.requirement("edge.access.stream-tickets")
+def test_a_saved_ticket_ends_with_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    day = 1_000.0
+    monkeypatch.setattr(access_control, "time", lambda: day)
+    path, token = tmp_path / "tickets", AccessToken(TOKEN)
+    store = TokenStore(tmp_path / "tokens")
+    first = Tickets(lambda: 0.0)
+    ticket = first.issue(Caller(), renewable=True)
+    first.save(path, token)
+    saved = path.read_bytes()
+    assert (stat.S_IMODE(path.stat().st_mode), ticket.encode() in saved) == (0o600, False)
+    for later, caller in ((299.0, Caller()), (301.0, None), (-9_000.0, Caller())):
+        path.write_bytes(saved)
+        day, second = 1_000.0 + later, Tickets(lambda: 0.0)
+        second.restore(path, token, store)
+        assert (second.redeem(ticket), path.exists()) == (caller, False)
 
 
 LISTS = """

@@ -195,8 +195,8 @@ EDGE_ACCESS_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.access.lists": "Every list has the form {items, next, asOf}; its rows can be read "
         "one by one.",
         "edge.access.types": "Types that a view does not have are refused with those it has.",
-        "edge.access.stream-tickets": "A renewable ticket opens streams again while it lasts, and "
-        "ends with its token.",
+        "edge.access.stream-tickets": "A renewable ticket opens streams again while it lasts, also "
+        "after a restart, and ends with its token.",
     },
 )
 

@@ -74,6 +74,7 @@ from factwire.serving.streams import FeedStopped, JournalFeed, Streams
 PERSISTENCE_ERROR_CLASS: Final = "run.persistence_error"
 TOKEN_FILE: Final = "edge-token"  # noqa: S105 - a name, not a token
 TOKENS_FILE: Final = "edge-tokens"
+TICKETS_FILE: Final = "edge-tickets"
 
 _log: Final = logger("factwire.edge")
 
@@ -307,6 +308,8 @@ async def open_edge(
             tickets=Tickets(),
             limiter=AccessLimiter(),
         )
+        access.tickets.restore(data / TICKETS_FILE, token, tokens)
+        stack.push_async_callback(_try_to_stop, _save_tickets, access, data / TICKETS_FILE)
         observer = stack.enter_context(EdgeObserver(edge, streams, tracing))
         await _write_runner_fact(edge, "runner.online")
         parting.push_async_callback(_try_to_stop, _write_runner_fact, edge, "runner.offline")
@@ -329,6 +332,10 @@ async def open_edge(
 
 async def _close_tokens(tokens: TokenStore) -> None:
     await run_disk_work(tokens.close)
+
+
+async def _save_tickets(access: Access, path: Path) -> None:
+    await run_disk_work(access.tickets.save, path, access.token)
 
 
 def ensure_secure(settings: EdgeSettings) -> None:
