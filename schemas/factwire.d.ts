@@ -614,6 +614,7 @@ export interface ConversationPayload extends Payload {
   projectId?: string | null;
   title?: string | null;
   createdAt?: string | null;
+  by?: Person | string | null;
 }
 
 /** cost.*, limit.changed, rate_limit.hit, quota.*, metrics.changed: what was used of what. */
@@ -716,6 +717,7 @@ export interface MemberPayload extends Payload {
   conversationId?: string | null;
   memberId?: string | null;
   memberType?: string | null;
+  by?: Person | string | null;
 }
 
 /** model.requested: which model was asked. */
@@ -785,6 +787,7 @@ export interface PreviewPayload extends Payload {
   artifactId?: string | null;
   url?: string | null;
   status?: string | null;
+  by?: Person | string | null;
 }
 
 /** process.*, command.*: a program that runs; offsets count bytes of one stream. */
@@ -812,6 +815,7 @@ export interface ProjectPayload extends Payload {
   workDir?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | string | null;
 }
 
 /** queue.changed: the turns that wait, in order. */

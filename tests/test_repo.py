@@ -29,6 +29,7 @@ from factwire.journal.blobs.blob_store import BlobCorrupt, BlobMissing
 from factwire.journal.errors import AppendRefused
 from factwire.runtime import RuntimeRefused
 from factwire.runtime.sandbox.worktree import WorktreeUnavailable
+from factwire.sources.kit.program import NotInstalled
 from tools import check_hosts
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -259,7 +260,7 @@ def test_ordinary_text_names_no_host():
 
 # Function → the errors whose codes it answers with.
 ERROR_PROBLEMS: dict[str, tuple[type[Exception], ...]] = {
-    "_answer_refusal": (RuntimeRefused,),
+    "_answer_refusal": (RuntimeRefused, NotInstalled),
     "translate_refusals": (RuntimeRefused,),
     "_answer_journal_error": (JournalError, BlobCorrupt, BlobMissing),
     "write": (AppendRefused,),
@@ -298,7 +299,8 @@ def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
 def _codes_of(error: type[Any]) -> Iterator[str]:
     yield REFUSAL_STATUSES.get(error.code, (0, error.code))[1]
     for below in error.__subclasses__():
-        yield from _codes_of(below)
+        if below.__module__.startswith("factwire."):
+            yield from _codes_of(below)
 
 
 def test_every_code_of_a_problem_is_documented():

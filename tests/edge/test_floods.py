@@ -96,7 +96,7 @@ def test_streams_may_come_only_so_fast():
 async def test_whoever_guesses_too_often_waits_but_keeps_nobody_out(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         wrong = {"authorization": "Bearer wrong"}
-        bodies = ({"renewable": True}, {})
+        bodies = ({"renewable": True}, {"renewable": False})
         tickets = [await edge.post("/v1/tickets", body, status=201) for body in bodies]
         for _ in range(limits.REFUSALS_PER_MINUTE):
             assert (await edge.http.get("/v1/runs", headers=wrong)).status_code == 401

@@ -111,9 +111,10 @@ async def test_a_preview_is_told_listed_and_stopped_once(tmp_path: Path):
         ]
         messages = [(event["type"], event["payload"]) for event in events]
         ids = {"previewId": preview["previewId"], "runId": preview["runId"]}
+        shown = {**ids, "url": preview["url"], "by": preview["by"]}
         assert messages == [
-            ("preview.ready", {**ids, "url": preview["url"], "status": "ready"}),
-            ("preview.stopped", {**ids, "url": preview["url"], "status": "stopped"}),
+            ("preview.ready", {**shown, "status": "ready"}),
+            ("preview.stopped", {**shown, "status": "stopped"}),
         ]
 
 

@@ -285,5 +285,9 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.events.scope": "A filter by project, thread or run returns exactly the events whose "
         "scope names it; every event of a thread names the thread's project.",
         "edge.events.loop": "Who follows the events of a run sees its end, however it ends.",
+        "edge.events.cost": "A read that is filtered by run or project takes from the journal what "
+        "it returns, however much else is there.",
+        "edge.run.times": "Every event of a run has the times at which it was asked for, started "
+        "and ended, as far as that has happened.",
     },
 )

@@ -366,6 +366,7 @@ PROBLEM_CODES: Final[dict[str, str]] = {
     "address_too_long": "the address of the request is too long",
     "agent_error": "the agent cannot be used",
     "agent_name_taken": "two agents have this name",
+    "agent_not_installed": "the program of the agent is not installed",
     "agent_required": "no agent was named, and neither the thread nor the configuration has one",
     "append_refused": "the journal refused the batch; none of it was written",
     "approval_changed": "the request has changed since it was shown; read it again",

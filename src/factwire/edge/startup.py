@@ -299,6 +299,7 @@ async def open_edge(
             scope=Scope(edge_id=edge.edge_id),
             envelope_of=partial(build_envelope, edge_id=edge.edge_id, place_of=edge.place_of),
             place_of=edge.place_of,
+            threads_of=edge.threads_of,
             types_of=types_of_view,
         )
         access = Access(

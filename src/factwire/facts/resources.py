@@ -23,7 +23,6 @@ PreviewStatus = Literal["ready", "stopped"]
 SteerStatus = Literal["pending", "delivered", "started", "queued"]
 ExportState = Literal["idle", "making", "unknown"]
 TokenScope = Literal["read", "decide", "run", "admin"]
-RouteAction = Literal["delegate", "review", "approve", "finish"]
 FileStatus = Literal["created", "modified", "deleted"]
 
 T = TypeVar("T")
@@ -59,20 +58,24 @@ class ThreadRow(Row, kw_only=True):
 
 
 class Project(Row, kw_only=True):
-    """A folder of work on this machine."""
+    """A folder of work on this machine; `by` is who made it."""
 
     project_id: str
     name: str
     work_dir: str | None = None
+    by: Person | None = None
 
 
 class Conversation(Row, kw_only=True):
-    """A place where people and agents talk; `members` by id, with their type."""
+    """A place where people and agents talk; `members` by id, with their type. `by` is who made
+    it.
+    """
 
     conversation_id: str
     title: str | None = None
     project_id: str | None = None
     members: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    by: Person | None = None
 
 
 class Thread(Row, kw_only=True):
@@ -251,7 +254,9 @@ class Task(ThreadRow, kw_only=True):
 
 
 class Preview(ThreadRow, kw_only=True):
-    """A folder of a run that is served on an origin of its own, by the Edge `edge_id`."""
+    """A folder of a run that is served on an origin of its own, by the Edge `edge_id`; `by` is who
+    started it.
+    """
 
     preview_id: str
     status: PreviewStatus
@@ -259,15 +264,17 @@ class Preview(ThreadRow, kw_only=True):
     run_id: str | None = None
     edge_id: str | None = None
     url: str | None = None
+    by: Person | None = None
 
 
 class EvidenceRow(ThreadRow, kw_only=True):
-    """A pack that was made of a thread."""
+    """A pack that was made of a thread, and `by` whom."""
 
     evidence_id: str
     status: str
     project_id: str | None = None
     export_ref: str | None = None
+    by: Person | None = None
 
 
 class ExportProgress(Resource, frozen=True, kw_only=True):
@@ -311,23 +318,6 @@ class EventPayload(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, rename="camel"
 ):
     """A typed payload; a field that the fact does not have is absent, never guessed."""
-
-
-class CoordinatorRouteDecision(EventPayload, frozen=True, rename=None):
-    """Whom a coordinator gives the work to next; its fields are spelt as the Hub spells them."""
-
-    action: RouteAction
-    next_worker: str | None = None
-    instructions: str | None = None
-    reasoning: str | None = None
-    context: Any = None
-    approved: bool | None = None
-    feedback: str | None = None
-    summary: str | None = None
-    blocked_reason: str | None = None
-    subtask_id: str | None = None
-    parent_task_id: str | None = None
-    correlation_id: str | None = None
 
 
 class ItemContent(EventPayload, frozen=True):

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from factwire.facts import Fact
+from factwire.facts.classes.payloads import RouteDecision
 from factwire.facts.json_values import object_at
-from factwire.facts.resources import CoordinatorRouteDecision
 from factwire.projection import ProjectionState
 from factwire.runtime.action_requests import ActionRequests
 from factwire.runtime.limits import CONTEXT_WARNING_SHARE
@@ -134,10 +134,10 @@ def read_route(end: dict[str, Any]) -> dict[str, Any] | None:
     with other fields passes for one.
     """
     output = object_at(end.get("structuredOutput")) or {}
-    if not output.keys() <= set(CoordinatorRouteDecision.__struct_fields__):
+    if not output.keys() <= set(RouteDecision.__struct_fields__):
         return None
     try:
-        msgspec.convert(output, CoordinatorRouteDecision)
+        msgspec.convert(output, RouteDecision)
     except msgspec.ValidationError:
         return None
     return {name: value for name, value in output.items() if value is not None}

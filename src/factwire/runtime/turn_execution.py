@@ -182,6 +182,7 @@ class Turn:
     async def find_open(self, journal: Journal) -> None:
         """Look up what an earlier run of the turn left open; to be done before it is resumed."""
         self._started_at = await read_started_at(journal, self._log.thread_id, self.turn_id)
+        self._log.run_times = build_run_times(self.submission, self._started_at)
         await self._handover.find(journal)
 
     async def run(self) -> None:
@@ -205,6 +206,7 @@ class Turn:
         agent = {"agentId": self._start.host.scope.agent_id, **times, **self._claim}
         started = self._fact("turn.started", agent)
         self._started_at = started.created_at
+        self._log.run_times = build_run_times(self.submission, self._started_at)
         await self._log.write(started, running)
 
     def mark_stopping(self, reason: str, by: Person | None = None) -> None:
@@ -215,7 +217,8 @@ class Turn:
     def build_cancelling(self, reason: str, by: Person | None = None) -> Fact:
         """The fact that the turn was asked to stop."""
         before = "queued" if self._started_at is None else self._log.run_status
-        payload = {"status": CANCELLING, "from": before, **build_cancellation(reason, by)}
+        times = build_run_times(self.submission, self._started_at)
+        payload = {"status": CANCELLING, "from": before, **build_cancellation(reason, by), **times}
         return self._fact("run.status", payload, status="running")
 
     async def cancel(self, reason: str, by: Person | None = None) -> None:

@@ -287,7 +287,7 @@ class Guard:
         )
 
 
-_PRODUCTS: Final = {b"factwire": "client"}
+_PRODUCTS: Final = {b"factwire": "client", b"factwire-cli": "terminal"}
 
 
 def _client_of(headers: dict[bytes, bytes]) -> str:

@@ -29,7 +29,7 @@ from factwire.edge.events import (
 from factwire.facts import CORRELATION_IDS, KNOWN_CLASSES, Fact
 from factwire.facts.fact import ATTRIBUTES
 from factwire.facts.refs import REF_LISTS
-from factwire.facts.resources import CoordinatorRouteDecision, Item
+from factwire.facts.resources import Item
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.journal.cursor import MARK
 from factwire.serving.envelopes import (
@@ -132,7 +132,7 @@ _LIST: Final[dict[str, tuple[type[EventPayload], str]]] = {
     "run.agent.file_change": (tool_events.FileChange, "A file changed."),
     "run.agent.result": (session_events.AgentResult, "The result of a run."),
     "run.agent.route_decision": (
-        CoordinatorRouteDecision,
+        session_events.CoordinatorRouteDecision,
         "A coordinator decided which agent continues.",
     ),
     "run.agent.compact_boundary": (

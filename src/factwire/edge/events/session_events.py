@@ -8,7 +8,12 @@ from typing import Any, Final, Literal, get_args
 
 from factwire.edge.events.run_events import to_run_status
 from factwire.facts import Fact, entity_of
-from factwire.facts.classes.payloads import HookPayload, PermissionPayload
+from factwire.facts.classes.payloads import (
+    HookPayload,
+    PermissionPayload,
+    RouteAction,
+    RouteDecision,
+)
 from factwire.facts.json_values import (
     finite_number_at,
     list_at,
@@ -17,7 +22,6 @@ from factwire.facts.json_values import (
     whole_number_at,
 )
 from factwire.facts.json_values import texts_of as texts
-from factwire.facts.resources import CoordinatorRouteDecision, RouteAction
 from factwire.projection.payload_fields import read_payload, turn_of
 from factwire.serving.envelopes import (
     EventMapping,
@@ -52,6 +56,10 @@ class AgentResult(EventPayload, frozen=True):
     stop_reason: str | None = None
     errors: list[Any] | None = None
     structured_output: Any = None
+
+
+class CoordinatorRouteDecision(RouteDecision, EventPayload, frozen=True, rename=None):
+    """Whom a coordinator gives the work to next; its fields are spelt as the Hub spells them."""
 
 
 class ApiRetry(EventPayload, frozen=True):

@@ -654,6 +654,7 @@ async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDeci
             "decision": wanted,
             "decidedBy": msgspec.to_builtins(decided.by),
             "reason": decided.reason,
+            "requestedAt": row.created_at,
             "applied": False,
             "response": decided.response,
             DECIDED_THREAD: row.thread_id,

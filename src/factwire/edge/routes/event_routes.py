@@ -133,6 +133,7 @@ async def _read_page(
         selection,
         envelope_of=partial(build_envelope, edge_id=edge.edge_id, place_of=edge.place_of),
         place_of=edge.place_of,
+        threads_of=edge.threads_of,
     )
     after = None if cursor is None else await read_cursor(edge.journal, cursor)
     found = await read_page(edge.journal, encoder, after, limit)

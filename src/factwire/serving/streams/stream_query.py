@@ -30,9 +30,7 @@ from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST, QUERY_CHARACTER
 from factwire.serving.streams.frame_encoder import Face, Selection
 from factwire.serving.streams.stream_sinks import CURSOR_EXPIRED, CURSOR_INVALID, CloseReason
 
-_IDS: Final[Mapping[str, str]] = {"projectId": "project", "threadId": "thread", "runId": "run"}
-"""Name in a query → field of a filter."""
-
+_IDS: Final = ("projectId", "threadId", "runId")
 _STREAM: Final = frozenset({"cursor", "stream", "ticket"})
 """What every stream takes; a ticket was looked at before anybody asks here."""
 
@@ -95,7 +93,9 @@ def read_query(
     types = parse_names(pairs.get("types"), "types")
     ensure_known_types(types, view, types_of)
     wanted = Filter(
-        **{field: pairs[name] for name, field in _IDS.items() if name in pairs},
+        project=pairs.get("projectId"),
+        thread=pairs.get("threadId"),
+        run=pairs.get("runId"),
         classes=parse_names(pairs.get("classes"), "classes"),
     )
     return StreamQuery(
