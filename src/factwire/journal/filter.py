@@ -82,24 +82,23 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def lets_through(self, keys: Collection[str]) -> bool:
         """Whether a fact with these keys passes."""
-        if not all(key in keys for key in self.keys()) or not self._has_any(keys):
+        if not all(key in keys for key in self.keys()):
+            return False
+        if self.any_keys and self.any_keys.isdisjoint(keys):
             return False
         return not self.classes or bool(self.class_keys(keys))
 
     def select(self, groups: Groups) -> list[int]:
         """Positions that pass, in order."""
-        needed = frozenset(self.keys())
+        needed, some = frozenset(self.keys()), self.any_keys
         chosen = [
             places
             for keys, places in groups.items()
             if needed.issubset(keys)
-            and self._has_any(keys)
+            and not (some and some.isdisjoint(keys))
             and (not self.classes or self.class_keys(keys))
         ]
         return sorted({place for places in chosen for place in places})
-
-    def _has_any(self, keys: Iterable[str]) -> bool:
-        return not self.any_keys or not self.any_keys.isdisjoint(keys)
 
 
 def list_keys(fact: Fact) -> Keys:
