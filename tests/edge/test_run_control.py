@@ -15,6 +15,7 @@ from factwire.runtime.configuration import AgentSettings, SandboxSettings
 from factwire.runtime.configuration.configuration import SandboxMode
 from tests.edge.edges import TOKEN, RunningEdge, configuration_in, running_edge
 from tests.runtime.fake_model import FakeModel, calls, text
+from tests.sources.live.scripted import program
 
 pytestmark = pytest.mark.asyncio
 
@@ -315,6 +316,33 @@ async def test_a_filter_returns_exactly_the_events_that_name_what_it_asks_for(tm
     (tmp_path / "data" / "edge-records").unlink(missing_ok=True)
     async with running_edge(tmp_path, configuration=configuration) as edge:
         assert (await _events(edge))[: len(every)] == every
+
+
+@pytest.mark.requirement("edge.events.rows")
+async def test_a_title_that_an_agent_gives_its_thread_comes_with_the_whole_row(tmp_path: Path):
+    codex = AgentSettings(
+        kind="codex", options={"command": program("codex_program.py", tmp_path), "args": ()}
+    )
+    configuration = configuration_in(tmp_path, agents={"codex": codex}, agent="codex")
+    async with running_edge(tmp_path, configuration=configuration) as edge:
+        project = await edge.post("/v1/projects", {"name": "p"}, status=201)
+        body = {"projectId": project["projectId"], "title": "Untitled"}
+        thread = await edge.post("/v1/threads", body, status=201)
+        run = await edge.start("it names", "codex", threadId=thread["threadId"])
+        assert (await edge.run_until(run["runId"]))["status"] == "finished"
+        (event,) = await _events(edge, types="thread.updated")
+        (fact,) = (await edge.get("/v1/facts", classes="thread.updated"))["items"]
+        row = await edge.get(f"/v1/threads/{thread['threadId']}")
+        assert event["payload"] == {
+            "threadId": thread["threadId"],
+            "projectId": project["projectId"],
+            "title": "Three files",
+            "status": "active",
+            "agentId": "codex",
+            "createdAt": thread["createdAt"],
+            "updatedAt": fact["fact"]["createdAt"],
+        }
+        assert row["title"] == "Three files"
 
 
 @pytest.mark.requirement("edge.events.cost")

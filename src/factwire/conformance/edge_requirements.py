@@ -287,6 +287,8 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.events.loop": "Who follows the events of a run sees its end, however it ends.",
         "edge.events.cost": "A read that is filtered by run or project takes from the journal what "
         "it returns, however much else is there.",
+        "edge.events.rows": "An event about a change of a thread has the whole row, also "
+        "where an agent changed it.",
         "edge.run.times": "Every event of a run has the times at which it was asked for, started "
         "and ended, as far as that has happened.",
     },

@@ -26,7 +26,11 @@ from factwire.edge.edge_metrics import EdgeObserver, count_recovered, unfinished
 from factwire.edge.events import build_envelope
 from factwire.edge.events.event_types import types_of_view
 from factwire.edge.limits import STOP_RUN_SECONDS
-from factwire.edge.operations import preview_operations, worktree_operations
+from factwire.edge.operations import (
+    preview_operations,
+    thread_operations,
+    worktree_operations,
+)
 from factwire.edge.operations.outside_facts import OutsideIntakes
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import RecordStore, read_records
@@ -248,6 +252,7 @@ async def open_edge(
         if configuration.agent is not None:
             registered.agent(configuration.agent)
         persistence = PersistenceFailures()
+        records, cursor = await read_records(journal, data)
         runtime = _build_runtime(
             configuration,
             workspace,
@@ -255,8 +260,8 @@ async def open_edge(
             registered,
             identity,
             on_failure=persistence.record_failure,
+            describe_thread=partial(thread_operations.describe_thread, records),
         )
-        records, cursor = await read_records(journal, data)
         feed = JournalFeed(journal, after=cursor)
         kept = RecordStore(records, feed)
         stack.push_async_callback(_try_to_stop, kept.save, data)
@@ -377,15 +382,19 @@ def _build_runtime(
     identity: Identity,
     *,
     on_failure: Callable[[LiveThread], None],
+    describe_thread: Callable[[str], dict[str, Any]],
 ) -> Runtime:
     blobs = open_blob_store(configuration)
+    resources = msgspec.structs.replace(
+        build_turn_resources(configuration, blobs), describe_thread=describe_thread
+    )
     return Runtime(
         journal,
         blobs,
         registered.agents,
         workspace=workspace,
         workspaces=configuration.workspaces,
-        resources=build_turn_resources(configuration, blobs),
+        resources=resources,
         settings=build_turn_settings(configuration),
         identity=identity,
         exclusive=configuration.journal.startswith("sqlite:"),

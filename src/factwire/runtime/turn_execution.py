@@ -91,16 +91,23 @@ class TurnHost:
 
     def emit(self, *batch: Fact) -> None:
         """Write facts of the agent, all or none. A call that is cancelled takes its open requests
-        along, and one that the agent then closes itself is closed already.
+        along, and one that the agent then closes itself is closed already. A change of the thread
+        is reported with all that is on record of the thread.
         """
         facts: list[Fact] = []
-        for fact in batch:
+        for fact in map(self._complete, batch):
             if fact.event_class in _CALL_ENDS and call_outcome(fact) == "canceled":
                 facts += self._approvals.build_withdrawals(fact, facts)
             if not self._log.gates.is_withdrawn_again(fact):
                 facts.append(fact)
         if facts:
             self._log.put(*facts)
+
+    def _complete(self, fact: Fact) -> Fact:
+        if fact.event_class != "thread.updated" or entity_of(fact) is not None:
+            return fact
+        row = self.resources.describe_thread(self._log.thread_id)
+        return msgspec.structs.replace(fact, payload={**row, **fact.payload})
 
     async def ask(self, request: DecisionRequest) -> Decision:
         return await self._approvals.ask(self.scope, request, rule=self.standing_rule(request))

@@ -12,6 +12,7 @@ import msgspec
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import FORKED_TEXT_CHARACTERS, FORKED_VERSIONS
 from factwire.edge.operations import preview_operations, worktree_operations
+from factwire.edge.records import Records
 from factwire.facts import Person
 from factwire.facts.resources import Conversation, Project, Thread
 from factwire.projection import ProjectionState, conversation
@@ -182,9 +183,15 @@ async def update_thread(
     row = edge.find_own_thread(thread_id)
     fresh = {name: value for name, value in changes.items() if _current_value(row, name) != value}
     if fresh:
-        payload = {**_row_fields(row, *_THREAD_FIELDS), **fresh}
+        payload = {**describe_thread(edge.records, thread_id), **fresh}
         await edge.write(thread_id, ("thread.updated", payload), trace_id=trace_id, by=by)
     return edge.find_thread(thread_id)
+
+
+def describe_thread(records: Records, thread_id: str) -> dict[str, Any]:
+    """What every change of a thread reports of it; nothing of one that is not listed."""
+    row = records.threads.get(thread_id)
+    return {} if row is None else _row_fields(row, *_THREAD_FIELDS)
 
 
 _THREAD_FIELDS: Final = (
