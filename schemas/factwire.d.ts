@@ -616,6 +616,7 @@ export interface ConversationPayload extends Payload {
   projectId?: string | null;
   title?: string | null;
   createdAt?: string | null;
+  by?: Person | string | null;
 }
 
 /** cost.*, limit.changed, rate_limit.hit, quota.*, metrics.changed: what was used of what. */
@@ -729,6 +730,7 @@ export interface MemberPayload extends Payload {
   conversationId?: string | null;
   memberId?: string | null;
   memberType?: string | null;
+  by?: Person | string | null;
 }
 
 /** model.requested: which model was asked. */
@@ -798,6 +800,7 @@ export interface PreviewPayload extends Payload {
   artifactId?: string | null;
   url?: string | null;
   status?: string | null;
+  by?: Person | string | null;
 }
 
 /** process.*, command.*: a program that runs; offsets count bytes of one stream. */
@@ -825,6 +828,7 @@ export interface ProjectPayload extends Payload {
   workDir?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | string | null;
 }
 
 /** queue.changed: the turns that wait, in order. */

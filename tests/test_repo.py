@@ -8,16 +8,28 @@ import os
 import pkgutil
 import re
 import subprocess
+import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import factwire
+from factwire.edge.edge_app import PROBLEM_CODES
+from factwire.edge.operations.run_operations import REFUSAL_STATUSES
+from factwire.journal import CursorError, JournalError
+from factwire.journal.blobs.blob_store import BlobCorrupt, BlobMissing
+from factwire.journal.errors import AppendRefused
+from factwire.runtime import RuntimeRefused
+from factwire.runtime.sandbox.worktree import WorktreeUnavailable
+from factwire.sources.kit.program import NotInstalled
 from tools import check_hosts
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -244,3 +256,109 @@ def test_a_host_or_a_machine_folder_is_found_with_its_line(text: str, tmp_path: 
 def test_ordinary_text_names_no_host():
     text = "PyPI, npm, example.org and the folder framework/"
     assert check_hosts.forbidden().search(text) is None
+
+
+# Function → the errors whose codes it answers with.
+ERROR_PROBLEMS: dict[str, tuple[type[Exception], ...]] = {
+    "_answer_refusal": (RuntimeRefused, NotInstalled),
+    "translate_refusals": (RuntimeRefused,),
+    "_answer_journal_error": (JournalError, BlobCorrupt, BlobMissing),
+    "write": (AppendRefused,),
+    "make_worktree": (WorktreeUnavailable,),
+    # Codes of evidence packs, which have their own page.
+    "_store_pack": (),
+    "check_pack": (),
+    # Its codes are in a table of its own, by status.
+    "_answer_http_error": (),
+}
+
+
+def _made_codes(root: str, place: int) -> Iterator[tuple[str, ast.expr]]:
+    """The code of each `root` that is made, and the function that makes it; one that gets the code
+    as a parameter makes what it is called with.
+    """
+    for path in sorted([*SOURCE.glob("edge/**/*.py"), *SOURCE.glob("serving/**/*.py")]):
+        tree = ast.parse(path.read_text())
+        places, makers = {root: place}, dict[ast.AST, str]()
+        for function in _functions(tree):
+            parameters = [each.arg for each in function.args.args]
+            makers |= dict.fromkeys(ast.walk(function), function.name)
+            if getattr(function.returns, "id", "") == root and "code" in parameters:
+                places[function.name] = parameters.index("code")
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            name, maker = getattr(call.func, "id", ""), makers.get(call, "")
+            if name in places and maker not in places:
+                yield maker, call.args[places[name]]
+
+
+def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    nodes = ast.walk(tree)
+    return (n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def _codes_of(error: type[Any]) -> Iterator[str]:
+    yield REFUSAL_STATUSES.get(error.code, (0, error.code))[1]
+    for below in error.__subclasses__():
+        if below.__module__.startswith("factwire."):
+            yield from _codes_of(below)
+
+
+def test_every_code_of_a_problem_is_documented():
+    made = list(_made_codes("Problem", 1))
+    literal = {code.value for _, code in made if isinstance(code, ast.Constant)}
+    computed = {name for name, code in made if not isinstance(code, ast.Constant)}
+    assert computed == ERROR_PROBLEMS.keys()
+    of_errors = {
+        code for errors in ERROR_PROBLEMS.values() for each in errors for code in _codes_of(each)
+    }
+    # Every other wrong cursor is `cursor_invalid`.
+    cursors = set(_codes_of(CursorError)) - {"cursor_expired"}
+    assert (literal | of_errors) - cursors == PROBLEM_CODES.keys()
+    codes = (ROOT / "docs" / "reference" / "codes.md").read_text(encoding="utf-8")
+    assert [code for code in PROBLEM_CODES if f"| `{code}` |" not in codes] == []
+
+
+def test_every_reason_not_to_start_is_documented():
+    operations = (ROOT / "docs" / "edge-operations.md").read_text(encoding="utf-8")
+    codes = [ast.literal_eval(code) for _, code in _made_codes("InsecureStart", 0)]
+    assert codes
+    assert [code for code in codes if f"`{code}`" not in operations] == []
+
+
+# Module → the declared package whose interface it is a part of.
+IMPORTED_WITH = {
+    "anyio": "mcp",
+    "httpx2": "mcp",
+    "mcp_types": "mcp",
+    "openai": "pydantic-ai-slim",
+    "pydantic": "mcp",
+    "pydantic_core": "pydantic",
+}
+
+
+def test_every_imported_package_is_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = [project["dependencies"], *project["optional-dependencies"].values()]
+    declared = {re.split(r"[\[>;= ]", line)[0] for lines in named for line in lines}
+    owners = metadata.packages_distributions()
+    undeclared = {
+        top
+        for path in SOURCE.rglob("*.py")
+        for top in _imported_packages(ast.parse(path.read_text()))
+        if declared.isdisjoint(name.lower().replace("_", "-") for name in owners.get(top, ()))
+    }
+    assert undeclared - {"pytest"} == IMPORTED_WITH.keys()
+
+
+def _imported_packages(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                modules = [each.name for each in names]
+            case ast.ImportFrom(module=str(module), level=0):
+                modules = [module]
+            case _:
+                continue
+        for top in (module.partition(".")[0] for module in modules):
+            if top not in sys.stdlib_module_names and top != "factwire":
+                yield top

@@ -11,7 +11,7 @@ from typing import Any
 from factwire.client import limits as client_limits
 from factwire.conformance import limits as conformance_limits
 from factwire.edge import limits as edge_limits
-from factwire.edge.edge_app import build_openapi
+from factwire.edge.edge_app import PROBLEM_CODES, build_openapi
 from factwire.edge.events.event_schemas import payload_rows, type_rows
 from factwire.evidence import limits as evidence_limits
 from factwire.facts import (
@@ -121,6 +121,7 @@ def codes() -> str:
     failures = [(f"`{name}`", meaning) for name, meaning in FAILURE_CATEGORIES.items()]
     tools = [(f"`{name}`", meaning) for name, meaning in TOOL_FAILURES.items()]
     models = [(f"`{name}`", meaning) for name, meaning in MODEL_FAILURES.items()]
+    problems = [(f"`{code}`", meaning) for code, meaning in PROBLEM_CODES.items()]
     fields = [
         (f"`{shape}`", ", ".join(f"`{name}`" for name in names))
         for shape, names in REQUIRED_FIELDS.items()
@@ -144,6 +145,9 @@ def codes() -> str:
         + table(("category", "meaning"), tools)
         + "\n## Failures of models\n\nWhat the agent `openai` gives a turn that failed.\n\n"
         + table(("category", "meaning"), models)
+        + "\n## Problems of an Edge\n\nWhy a request is refused; see [errors]"
+        "(../edge-rest.md#errors). A pack that cannot be made or verified has a code of "
+        "[evidence packs](../evidence.md).\n\n" + table(("code", "meaning"), problems)
     )
 
 

@@ -125,7 +125,7 @@ def test_approvals_are_decided_from_another_terminal(ask: Factwire, edge: Home):
         action = action_in(run.until("factwire approve"))
         assert action in ask("threads", "--status", "waiting").out
         answer = ask("approve", action, "--reason", "fine")
-        who = f"{user_name()} via client"
+        who = f"{user_name()} via terminal"
         assert (answer.code, answer.out) == (0, f"approved by {who}: {action}\n")
         assert "It was approved." in run.until("completed")
         assert run.end() == 0

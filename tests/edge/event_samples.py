@@ -107,7 +107,7 @@ SAMPLES = [
     Sample(
         fact("thread.forked", {"fromItemId": "i1"}, threadId="thr_2", parentThreadId="thr_1"),
         "thread.forked",
-        {"threadId": "thr_2", "parentThreadId": "thr_1", "fromItemId": "i1"}
+        {"threadId": "thr_2", "parentThreadId": "thr_1", "fromItemId": "i1", "status": "active"}
         | {"createdAt": TIME, "updatedAt": TIME},
     ),
     Sample(

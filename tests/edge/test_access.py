@@ -16,9 +16,16 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from factwire.edge.edge_app import ROUTE_SCOPES, build_openapi
-from factwire.edge.startup import TOKENS_FILE
+from factwire.edge.startup import TICKETS_FILE, TOKENS_FILE, EdgeSettings
 from factwire.facts.resources import TokenScope
-from factwire.serving.access_control import Caller, InsecureStart, Tickets, TokenStore
+from factwire.serving import access_control
+from factwire.serving.access_control import (
+    AccessToken,
+    Caller,
+    InsecureStart,
+    Tickets,
+    TokenStore,
+)
 from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, configuration_in, running_edge
 
 GRANTED = Path("examples/streams/approval_granted.ndjson").read_text("utf-8")
@@ -49,7 +56,7 @@ def bearer(token: str) -> dict[str, str]:
 
 @pytest.mark.asyncio
 @pytest.mark.requirement("edge.access.who")
-@pytest.mark.parametrize("way", ["api", "workbench", "client", "phone"])
+@pytest.mark.parametrize("way", ["api", "workbench", "client", "terminal", "phone"])
 async def test_a_decision_names_who_made_it_on_row_event_and_screen(tmp_path: Path, way: str):
     async with edge_of_ada(tmp_path) as edge:
         token = await create_token(edge, "phone", "read", "run", "decide")
@@ -57,6 +64,7 @@ async def test_a_decision_names_who_made_it_on_row_event_and_screen(tmp_path: Pa
             "api": {},
             "workbench": WORKBENCH,
             "client": {"user-agent": "factwire/1.0"},
+            "terminal": {"user-agent": "factwire-cli/1.0"},
             "phone": {**bearer(token["token"]), **WORKBENCH},
         }[way]
         who = {"name": "Ada", "via": way}
@@ -143,6 +151,88 @@ async def test_messages_changes_forks_and_cancellations_name_who_did_it(tmp_path
             forks["items"][0]["payload"]["by"],
             renamed["items"][-1]["payload"]["by"],
         ] == [ADA, workbench, [ADA], workbench, workbench]
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.access.who")
+async def test_every_change_by_a_request_names_who_sent_it(tmp_path: Path):
+    async with edge_of_ada(tmp_path) as edge:
+        made = await create_token(edge, "phone", "admin")
+        phone = {"name": "Ada", "via": "phone", "deviceId": made["tokenId"]}
+        named = bearer(made["token"])
+        (tmp_path / "workspace" / "site").mkdir(parents=True)
+        seen: dict[str, dict[str, Any]] = {}
+
+        async def send(line: str, body: dict[str, Any] | None = None) -> Any:
+            """A request of the phone; what it changed is in `seen`, by type."""
+            start = (await edge.get("/v1/events", since="now"))["asOf"]
+            method, _, path = line.partition(" ")
+            answer = await edge.http.request(method, path, json=body, headers=named)
+            assert answer.is_success, answer.text
+            page = await edge.get("/v1/events", cursor=start, limit=500)
+            seen.update({event["type"]: event["payload"] for event in page["items"]})
+            return answer.json() if answer.content else None
+
+        project = await send("POST /v1/projects", {"name": "Site"})
+        project_path = f"/v1/projects/{project['projectId']}"
+        await send(f"PATCH {project_path}", {"name": "Other"})
+        talk = await send("POST /v1/conversations", {"title": "Talk"})
+        members = f"/v1/conversations/{talk['conversationId']}/members"
+        await send(f"POST {members}", {"memberId": "bob", "memberType": "user"})
+        thread = await send("POST /v1/threads", {"projectId": project["projectId"]})
+        thread_path = f"/v1/threads/{thread['threadId']}"
+        run = await edge.start("help", threadId=thread["threadId"])
+        await edge.run_until(run["runId"])
+        await send(f"PATCH {thread_path}", {"title": "Renamed"})
+        await send(f"POST {thread_path}:fork", {})
+        preview = await send("POST /v1/previews", {"runId": run["runId"], "path": "site"})
+        await send(f"POST /v1/previews/{preview['previewId']}:stop")
+        pack = await send("POST /v1/evidence", {"threadId": thread["threadId"]})
+        await send(f"DELETE {thread_path}")
+        for row in (await edge.get("/v1/threads"))["items"]:
+            await edge.http.delete(f"/v1/threads/{row['threadId']}")
+        await send(f"DELETE {project_path}")
+        types = """project.created project.updated project.deleted conversation.created
+            conversation.member.added thread.created thread.updated thread.forked thread.deleted
+            preview.ready preview.stopped evidence.exported"""
+        assert {name: seen[name].get("by") for name in types.split()} == dict.fromkeys(
+            types.split(), phone
+        )
+        rows = (project, talk, thread, preview, pack)
+        assert [row["by"] for row in rows] == [phone] * len(rows)
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.access.who")
+async def test_a_queued_run_names_who_moved_it_and_who_sent_it_to_the_running_one(tmp_path: Path):
+    async with edge_of_ada(tmp_path) as edge:
+        run = await edge.start("approve")
+        thread = run["threadId"]
+        await edge.wait_for_approval(run["runId"])
+        moved, sent = [
+            (await edge.start(prompt, threadId=thread))["runId"] for prompt in ("help", "hurry")
+        ]
+        queue = f"/v1/threads/{thread}/queue"
+        for path in (f"{queue}/{moved}:promote", f"{queue}/{sent}:steer"):
+            assert (await edge.http.post(path, headers=WORKBENCH)).is_success
+        assert (await edge.allow_all(run["runId"]))["status"] == "finished"
+        workbench = {"name": "Ada", "via": "workbench"}
+        queued = await edge.get(f"/v1/runs/{moved}/events", limit=500)
+        shown = [
+            (each["payload"]["by"], each["payload"].get("changedBy"))
+            for each in queued["items"]
+            if each["type"] == "run.queued"
+        ]
+        assert shown[:2] == [(ADA, None), (ADA, workbench)]
+        events, row = await events_of(edge, sent, "runtime"), await edge.get(f"/v1/runs/{sent}")
+        assert (
+            events["queue.changed"]["by"],
+            events["queue.changed"]["changedBy"],
+            events["run.cancelled"]["by"],
+            row["by"],
+            row["cancelledBy"],
+            row["steeredInto"],
+        ) == (ADA, workbench, workbench, ADA, workbench, run["runId"])
 
 
 @pytest.mark.asyncio
@@ -364,6 +454,79 @@ async def test_a_renewable_ticket_opens_streams_again_and_can_do_nothing_else(tm
         async with httpx.AsyncClient(base_url=edge.url, trust_env=False) as nobody:
             answer = await nobody.get(f"/v1/threads?ticket={made['ticket']}")
             assert answer.status_code == 401
+
+
+async def _follow_by_ticket(edge: RunningEdge, ticket: str, cursor: str) -> list[str]:
+    """The names of the projects that a stream has after a cursor, or the code of its refusal."""
+    headers = {"accept": "text/event-stream", "last-event-id": cursor}
+    query = {"ticket": ticket, "types": "project"}
+    async with (
+        httpx.AsyncClient(base_url=edge.url, trust_env=False, timeout=WAIT_SECONDS) as browser,
+        browser.stream("GET", "/v1/events", params=query, headers=headers) as answer,
+    ):
+        if answer.status_code != 200:
+            return [json.loads(await answer.aread())["code"]]
+        async for line in answer.aiter_lines():
+            if line.startswith("data:") and "project.created" in line:
+                return [json.loads(line.removeprefix("data:"))["payload"]["name"]]
+        return []
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.access.stream-tickets")
+async def test_a_renewable_ticket_outlives_a_restart_and_nothing_else_does(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        start = (await edge.get("/v1/events"))["asOf"]
+        await edge.post("/v1/projects", {"name": "before"}, status=201)
+        named = {name: await create_token(edge, name, "read") for name in ("kept", "revoked")}
+        tickets = {
+            name: (
+                await edge.post(
+                    "/v1/tickets", {"renewable": True}, status=201, **bearer(made["token"])
+                )
+            )["ticket"]
+            for name, made in {**named, "first": {"token": TOKEN}}.items()
+        }
+        tickets["single"] = (await edge.post("/v1/tickets", {}, status=201))["ticket"]
+        assert await _follow_by_ticket(edge, tickets["first"], start) == ["before"]
+        await edge.http.delete(f"/v1/tokens/{named['revoked']['tokenId']}")
+    expected = {
+        "kept": ["before"],
+        "first": ["before"],
+        "revoked": ["ticket_invalid"],
+        "single": ["ticket_invalid"],
+    }
+    for _ in range(2):
+        async with running_edge(tmp_path) as edge:
+            shown = {
+                name: await _follow_by_ticket(edge, ticket, start)
+                for name, ticket in tickets.items()
+            }
+            assert shown == expected
+    other = EdgeSettings(token=f"{TOKEN}-changed")
+    async with running_edge(tmp_path, settings=other) as edge:
+        assert await _follow_by_ticket(edge, tickets["kept"], start) == ["ticket_invalid"]
+    (tmp_path / "data" / TICKETS_FILE).write_bytes(b"{")
+    async with running_edge(tmp_path) as edge:
+        assert await _follow_by_ticket(edge, tickets["kept"], start) == ["ticket_invalid"]
+
+
+@pytest.mark.requirement("edge.access.stream-tickets")
+def test_a_saved_ticket_ends_with_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    day = 1_000.0
+    monkeypatch.setattr(access_control, "time", lambda: day)
+    path, token = tmp_path / "tickets", AccessToken(TOKEN)
+    store = TokenStore(tmp_path / "tokens")
+    first = Tickets(lambda: 0.0)
+    ticket = first.issue(Caller(), renewable=True)
+    first.save(path, token)
+    saved = path.read_bytes()
+    assert (stat.S_IMODE(path.stat().st_mode), ticket.encode() in saved) == (0o600, False)
+    for later, caller in ((299.0, Caller()), (301.0, None), (-9_000.0, Caller())):
+        path.write_bytes(saved)
+        day, second = 1_000.0 + later, Tickets(lambda: 0.0)
+        second.restore(path, token, store)
+        assert (second.redeem(ticket), path.exists()) == (caller, False)
 
 
 LISTS = """

@@ -2,11 +2,14 @@
 
 import random
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from factwire.edge.events import (
     ERROR_CODES,
@@ -25,7 +28,9 @@ from factwire.facts import (
     decode_fact,
     read_fact,
 )
-from factwire.journal import Cursor
+from factwire.facts.fact import ATTRIBUTES
+from factwire.journal import Cursor, Filter
+from factwire.journal.filter import list_keys
 from factwire.runtime import FAILURE_CATEGORIES
 from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import (
@@ -33,12 +38,15 @@ from factwire.serving.envelopes import (
     Envelope,
     EventIdInvalid,
     Scope,
+    ThreadPlace,
     View,
     build_error_event,
     encode_frame,
     event_id_of,
     fact_id_of,
+    scope_ids_of,
 )
+from factwire.serving.streams import FrameEncoder, Selection
 from tests.edge.event_samples import EDGE, EPOCH, SAMPLES, TIME, TURN, Sample, fact, to_envelope
 from tests.edge.event_spec import ADDED, SPECIFIED
 from tests.facts.samples import EXTRA_IDS, full_fact
@@ -441,3 +449,52 @@ def test_a_fact_read_from_another_shape_is_told_alike():
     shaped = {"type": "text.delta", "payload": {"delta": "x"}, "turnId": "trn_1", "id": "evt_9"}
     envelope = check_envelope(read_fact(shaped, "ui"), "runtime")
     assert (envelope.type, envelope.sent_at) == ("run.agent.text_delta", "unknown")
+
+
+_IDS = st.sampled_from(["1", "run_1", "trn_1", "2"])
+_PLACES = {"t1": ThreadPlace(project_id="p1", project_seq=3), "t2": ThreadPlace(project_id="p2")}
+
+
+@st.composite
+def _facts_with_ids(draw: st.DrawFn) -> Fact:
+    """A fact that names what it is about in its fields, in its payload, or in both."""
+    names = ("runId", "turnId", "queuedTurnId", "projectId", "threadId")
+    values = {
+        "projectId": st.sampled_from(["p1", "p2"]),
+        "threadId": st.sampled_from(["t1", "t2", "t3"]),
+    }
+    fields: dict[str, Any] = {
+        ATTRIBUTES[name]: draw(st.none() | values.get(name, _IDS)) for name in names
+    }
+    within = {name: draw(st.none() | values.get(name, _IDS)) for name in names}
+    return Fact(
+        id="f",
+        kind="state",
+        status="running",
+        title="t",
+        created_at="2026-01-01T00:00:00Z",
+        schema_version="factwire-fact/v1",
+        runtime_id="r",
+        sequence=1,
+        event_class=draw(st.sampled_from(["queue.changed", "run.status", "tool.started"])),
+        payload={name: value for name, value in within.items() if value is not None},
+        **fields,
+    )
+
+
+@pytest.mark.requirement("edge.events.scope")
+@given(fact=_facts_with_ids(), seq=st.integers(1, 5))
+def test_the_index_finds_every_fact_whose_envelope_names_a_run_or_a_project(fact: Fact, seq: int):
+    scope = scope_ids_of(seq, fact, _PLACES.get)
+    keys = list_keys(fact)
+    for wanted in (Filter(run=scope.run_id), Filter(project=scope.project_id)):
+        encoder = FrameEncoder(
+            Selection(face="facts", filter=wanted),
+            envelope_of=partial(build_envelope, edge_id="e"),
+            place_of=_PLACES.get,
+            threads_of=lambda project: [
+                thread for thread, place in _PLACES.items() if place.project_id == project
+            ],
+        )
+        found = encoder.build_replay_filter()
+        assert found is None or found.lets_through(keys)

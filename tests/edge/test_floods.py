@@ -1,6 +1,7 @@
 """S14: each bound of the Edge is crossed once, and says so with a stable code."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,20 @@ def test_streams_may_come_only_so_fast():
 async def test_whoever_guesses_too_often_waits_but_keeps_nobody_out(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
         wrong = {"authorization": "Bearer wrong"}
+        bodies = ({"renewable": True}, {"renewable": False})
+        tickets = [await edge.post("/v1/tickets", body, status=201) for body in bodies]
         for _ in range(limits.REFUSALS_PER_MINUTE):
             assert (await edge.http.get("/v1/runs", headers=wrong)).status_code == 401
         answer = await edge.http.get("/v1/runs", headers=wrong)
         assert _status(answer) == (429, "too_many_refusals")
         assert (await edge.http.get("/v1/runs")).status_code == 200
+        for ticket in tickets:
+            async with connect(f"{edge.socket_url}/v1/facts?ticket={ticket['ticket']}") as stream:
+                assert json.loads(await stream.recv())["seq"] == 1
+        guess = await edge.http.get(
+            "/v1/facts?ticket=tkt_wrong", headers={"accept": "text/event-stream", **wrong}
+        )
+        assert _status(guess) == (429, "too_many_refusals")
 
 
 @pytest.mark.requirement("edge.floods.credentials")

@@ -111,9 +111,10 @@ async def test_a_preview_is_told_listed_and_stopped_once(tmp_path: Path):
         ]
         messages = [(event["type"], event["payload"]) for event in events]
         ids = {"previewId": preview["previewId"], "runId": preview["runId"]}
+        shown = {**ids, "url": preview["url"], "by": preview["by"]}
         assert messages == [
-            ("preview.ready", {**ids, "url": preview["url"], "status": "ready"}),
-            ("preview.stopped", {**ids, "url": preview["url"], "status": "stopped"}),
+            ("preview.ready", {**shown, "status": "ready"}),
+            ("preview.stopped", {**shown, "status": "stopped"}),
         ]
 
 
@@ -181,8 +182,10 @@ async def test_a_preview_that_nobody_looks_at_stops_by_itself(
     )
     async with open_preview(tmp_path) as (edge, preview, _):
         async with asyncio.timeout(WAIT_SECONDS):
+            seen = edge.machine.feed.cursor.seq
             while (await edge.get(f"/v1/previews/{preview['previewId']}"))["status"] == "ready":
-                await edge.machine.feed.wait_for(edge.machine.feed.cursor.seq + 1)
+                await edge.machine.feed.wait_for(seen + 1)
+                seen = edge.machine.feed.cursor.seq
         assert await reasons(edge) == ["idle"]
         assert edge.machine.previews.preview_ids == ()
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from factwire.serving.limits import QUERY_CHARACTERS, QUERY_TYPES
 from tests.edge.edges import configuration_in, running_edge
 
 pytestmark = pytest.mark.asyncio
@@ -194,6 +195,10 @@ async def test_a_project_gives_its_runs_a_folder_and_cannot_leave_the_workspaces
         assert (await edge.run_until(run["runId"]))["status"] == "finished"
         log = await edge.http.get(f"/v1/runs/{run['runId']}/logs")
         assert log.text.strip() == str(folder)
+        for offset in (len(log.content), 2**63 - 1, 2**63, 10**20):
+            past = await edge.http.get(f"/v1/runs/{run['runId']}/logs", params={"offset": offset})
+            assert (past.status_code, past.content) == (200, b"")
+            assert past.headers["x-next-offset"] == str(offset)
         used = await edge.http.delete(f"/v1/projects/{made['projectId']}")
         assert used.json()["code"] == "project_in_use"
 
@@ -340,6 +345,8 @@ async def test_after_a_restart_an_approval_still_waits_and_can_be_answered(tmp_p
         assert (await edge.allow_all(run["runId"]))["status"] == "finished"
 
 
+LONG = "x" * (QUERY_CHARACTERS + 1)
+NAMES_65 = ",".join(f"t{number}" for number in range(QUERY_TYPES + 1))
 PROBLEMS: list[tuple[str, Any, int, str]] = [
     ("GET /v1/nothing", None, 404, "not_found"),
     ("PUT /v1/threads", None, 405, "method_not_allowed"),
@@ -356,6 +363,13 @@ PROBLEMS: list[tuple[str, Any, int, str]] = [
     ("POST /v1/facts", {"facts": []}, 400, "batch_size"),
     ("GET /v1/events?cursor=evt_unknown", None, 400, "cursor_invalid"),
     ("GET /v1/events?types=,", None, 400, "invalid_parameter"),
+    (f"GET /v1/events?types={NAMES_65}", None, 400, "invalid_parameter"),
+    (f"GET /v1/facts?classes={NAMES_65}", None, 400, "invalid_parameter"),
+    (f"GET /v1/facts?classes=run,{LONG}", None, 400, "invalid_parameter"),
+    (f"GET /v1/events?threadId={LONG}", None, 400, "invalid_parameter"),
+    (f"GET /v1/events?cursor={LONG}", None, 400, "invalid_parameter"),
+    (f"GET /v1/runs?threadId={LONG}", None, 400, "invalid_parameter"),
+    (f"GET /v1/threads?search={LONG}", None, 400, "invalid_parameter"),
     ("GET /v1/tasks/none", None, 404, "unknown_task"),
     ("GET /v1/evidence/none", None, 404, "unknown_evidence"),
     ("GET /v1/evidence/none/verification", None, 404, "unknown_evidence"),

@@ -1,16 +1,21 @@
 """Stopping, holding, steering and deciding over HTTP: row, event and queue tell the same story."""
 
 import asyncio
+import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from websockets.asyncio.client import connect
 
+from factwire.journal import FactBatch
 from factwire.runtime.configuration import AgentSettings, SandboxSettings
 from factwire.runtime.configuration.configuration import SandboxMode
-from tests.edge.edges import RunningEdge, configuration_in, running_edge
+from tests.edge.edges import TOKEN, RunningEdge, configuration_in, running_edge
 from tests.runtime.fake_model import FakeModel, calls, text
+from tests.sources.live.scripted import program
 
 pytestmark = pytest.mark.asyncio
 
@@ -40,6 +45,44 @@ async def _statuses(edge: RunningEdge, run_id: str) -> list[str]:
         and ("status" in each["payload"] or "to" in each["payload"])
         and not each["type"].startswith("run.agent.")
     ]
+
+
+@pytest.mark.requirement("edge.run.times")
+async def test_every_event_of_a_run_has_the_times_of_what_has_happened_to_it(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = await _start_working(edge)
+        (waiting,) = await _queue(edge, run["threadId"], "echo one")
+        await edge.post(f"/v1/runs/{run['runId']}:cancel", status=202)
+        await edge.run_until(run["runId"], "cancelled")
+        await edge.post(f"/v1/threads/{run['threadId']}/queue/{waiting}:continue")
+        await edge.allow_all(waiting)
+        for run_id in (run["runId"], waiting):
+            row = await edge.get(f"/v1/runs/{run_id}")
+            for view in ("runtime", "conversation"):
+                happened = dict[str, str]()
+                for event in await _events(edge, runId=run_id, types="run", view=view):
+                    payload = event["payload"]
+                    if event["type"] not in _RUN_TYPES:
+                        continue
+                    happened["createdAt"] = row["createdAt"]
+                    if "running" in (payload.get("status"), payload.get("to")):
+                        happened["startedAt"] = row["startedAt"]
+                    if event["type"] != "run.queued" and (
+                        payload.get("status") or payload["to"]
+                    ) in ("finished", "cancelled"):
+                        happened["finishedAt"] = row["finishedAt"]
+                    times = {name: payload.get(name) for name in happened}
+                    assert times == happened, event
+
+
+_RUN_TYPES = [
+    "run.queued",
+    "run.started",
+    "run.finished",
+    "run.failed",
+    "run.cancelled",
+    "run.status.changed",
+]
 
 
 async def _start_working(edge: RunningEdge, prompt: str = _SLEEP, agent: str = "shell") -> Any:
@@ -186,13 +229,21 @@ async def test_a_steered_run_that_nobody_took_waits_on_and_is_held_by_a_stop(tmp
         run = await edge.start("approve")
         thread = run["threadId"]
         await edge.run_until(run["runId"], "waiting")
-        queued = (await edge.start("to the left", threadId=thread))["runId"]
+        submitted_run = await edge.start("echo to the left", "shell", threadId=thread)
+        queued = submitted_run["runId"]
         await edge.post(f"/v1/threads/{thread}/queue/{queued}:steer")
         await edge.post(f"/v1/runs/{run['runId']}:cancel", status=202)
         await edge.run_until(run["runId"])
         left = (await edge.get(f"/v1/threads/{thread}/queue"))["items"]
-        assert [(each["runId"], each["status"]) for each in left] == [(queued, "held")]
-        assert (await edge.get(f"/v1/runs/{queued}"))["status"] == "held"
+        # It is what it was: for its own agent, and asked for when it was.
+        assert [(each["runId"], each["agentId"], each["status"]) for each in left] == [
+            (queued, "shell", "held")
+        ]
+        row = await edge.get(f"/v1/runs/{queued}")
+        assert (row["status"], row["agentId"]) == ("held", "shell")
+        entered = await _events(edge, runId=queued, types="run.queued")
+        times = {event["payload"]["createdAt"] for event in entered}
+        assert times == {submitted_run["createdAt"], row["createdAt"]}
         await edge.post(f"/v1/threads/{thread}/queue/{queued}:continue")
         assert (await edge.allow_all(queued))["status"] == "finished"
         assert "cancelled" not in await _statuses(edge, queued)
@@ -265,6 +316,72 @@ async def test_a_filter_returns_exactly_the_events_that_name_what_it_asks_for(tm
     (tmp_path / "data" / "edge-records.db").unlink(missing_ok=True)
     async with running_edge(tmp_path, configuration=configuration) as edge:
         assert (await _events(edge))[: len(every)] == every
+
+
+@pytest.mark.requirement("edge.events.rows")
+async def test_a_title_that_an_agent_gives_its_thread_comes_with_the_whole_row(tmp_path: Path):
+    codex = AgentSettings(
+        kind="codex", options={"command": program("codex_program.py", tmp_path), "args": ()}
+    )
+    configuration = configuration_in(tmp_path, agents={"codex": codex}, agent="codex")
+    async with running_edge(tmp_path, configuration=configuration) as edge:
+        project = await edge.post("/v1/projects", {"name": "p"}, status=201)
+        body = {"projectId": project["projectId"], "title": "Untitled"}
+        thread = await edge.post("/v1/threads", body, status=201)
+        run = await edge.start("it names", "codex", threadId=thread["threadId"])
+        assert (await edge.run_until(run["runId"]))["status"] == "finished"
+        (event,) = await _events(edge, types="thread.updated")
+        (fact,) = (await edge.get("/v1/facts", classes="thread.updated"))["items"]
+        row = await edge.get(f"/v1/threads/{thread['threadId']}")
+        assert event["payload"] == {
+            "threadId": thread["threadId"],
+            "projectId": project["projectId"],
+            "title": "Three files",
+            "status": "active",
+            "agentId": "codex",
+            "createdAt": thread["createdAt"],
+            "updatedAt": fact["fact"]["createdAt"],
+        }
+        assert row["title"] == "Three files"
+
+
+@pytest.mark.requirement("edge.events.cost")
+@pytest.mark.parametrize("field", ["runId", "projectId"])
+async def test_a_filtered_read_takes_from_the_journal_what_it_returns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str
+):
+    async with running_edge(tmp_path) as edge:
+        project = await edge.post("/v1/projects", {"name": "p"}, status=201)
+        thread = await edge.post("/v1/threads", {"projectId": project["projectId"]}, status=201)
+        run = await edge.start("help", threadId=thread["threadId"])
+        await edge.run_until(run["runId"])
+        for number in range(5):
+            other = await edge.start("help")
+            await edge.run_until(other["runId"])
+            facts = [
+                {"type": "run.status", "id": f"{number}.{index}", "threadId": f"t{number}"}
+                | {"payload": {"status": "running"}, "runtimeId": "elsewhere"}
+                for index in range(500)
+            ]
+            await edge.post("/v1/facts", {"facts": facts})
+        journal, taken = edge.machine.journal, list[int]()
+        read = journal.read
+
+        async def count(*args: Any, **named: Any) -> AsyncIterator[FactBatch]:
+            async for batch in read(*args, **named):
+                taken.extend(batch.seqs)
+                yield batch
+
+        value = {"runId": run["runId"], "projectId": project["projectId"]}[field]
+        monkeypatch.setattr(journal, "read", count)
+        returned = [each["seq"] for each in await _events(edge, **{field: value})]
+        assert taken == returned
+        taken.clear()
+        url = f"{edge.socket_url}/v1/facts?{field}={value}"
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        async with connect(url, additional_headers=headers) as stream, asyncio.timeout(60):
+            sent = [json.loads(await stream.recv())["seq"] for _ in returned]
+        assert (sent, taken) == (returned, returned)
 
 
 async def _make_some_of_everything(edge: RunningEdge) -> None:

@@ -36,6 +36,7 @@ from factwire.journal import (
     UnknownFact,
     UnstorableFact,
 )
+from factwire.journal.filter import id_key, list_keys
 
 WAIT = 60
 """Seconds after which a wait in these tests counts as lost."""
@@ -285,11 +286,14 @@ class JournalContract:
     async def test_filters_pick_by_every_id_and_by_class_prefix(self, backend: Backend):
         async with backend.open() as journal:
             fields = ("project", "session", "run", "turn", "task")
+            keys = dict[int, tuple[str, ...]]()
             for number in range(1, 13):
                 own = {f"{name}_id": f"{name}-{number % 3}" for name in fields}
                 event_class = ("tool.started", "tool.result", "toolbox.opened")[number % 3]
                 thread = f"thread-{number % 2}"
-                await journal.append([make_fact(number, thread, event_class=event_class, **own)])
+                fact = make_fact(number, thread, event_class=event_class, **own)
+                keys[number] = list_keys(fact)
+                await journal.append([fact])
             every = range(1, 13)
             for name in fields:
                 wanted = msgspec.convert({name: f"{name}-1"}, Filter)
@@ -302,6 +306,16 @@ class JournalContract:
             found = await collect(journal.read(filter=both))
             assert [seq for seq, _ in found] == [n for n in every if n % 2 and n % 3]
             assert await collect(journal.read(filter=Filter(thread="nobody"))) == []
+            some = frozenset({id_key("run", "run-1"), id_key("run", "none"), "c:toolbox.opened"})
+            for wanted, chosen in (
+                (Filter(any_keys=some), [n for n in every if n % 3]),
+                (Filter(any_keys=some, thread="thread-1"), [n for n in every if n % 3 and n % 2]),
+                (Filter(any_keys=some, classes=("tool",)), [n for n in every if n % 3 == 1]),
+                (Filter(any_keys=frozenset({id_key("thread", "nobody")})), []),
+            ):
+                found = await collect(journal.read(filter=wanted))
+                assert [seq for seq, _ in found] == chosen
+                assert chosen == [n for n in every if wanted.lets_through(keys[n])]
 
     async def test_a_filtered_read_covers_what_it_passed_over(self, backend: Backend):
         async with backend.open() as journal:

@@ -191,6 +191,10 @@ def edge_url(edge: str | None, journal: str | None = None) -> str | None:
     return edge or (None if journal else os.environ.get(EDGE_VARIABLE) or None)
 
 
+_PRODUCT = "factwire-cli"
+"""By which an Edge knows that somebody sits at a terminal."""
+
+
 @asynccontextmanager
 async def edge_client(url: str) -> "AsyncGenerator[AsyncClient]":
     """A client for an Edge; whatever it refuses ends the command in one line."""
@@ -202,9 +206,9 @@ async def edge_client(url: str) -> "AsyncGenerator[AsyncClient]":
         local = read_address(url).is_local
         named = os.environ.get(TOKEN_VARIABLE)
         if named or not local:
-            client = AsyncClient(url, token=named or None)
+            client = AsyncClient(url, token=named or None, product=_PRODUCT)
         else:
-            client = AsyncClient(url, data=data_folder())
+            client = AsyncClient(url, data=data_folder(), product=_PRODUCT)
         async with client:
             yield client
     except EdgeProblem as error:

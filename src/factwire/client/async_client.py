@@ -458,12 +458,14 @@ class AsyncClient:
         data: str | os.PathLike[str] | None = None,
         retry_seconds: float = RETRY_SECONDS,
         reconnect_seconds: float = RECONNECT_SECONDS,
+        product: str = "factwire",
     ) -> None:
         self._connection = EdgeConnection(
             address=read_address(url),
             token=find_token(token, data),
             retry_seconds=retry_seconds,
             reconnect_seconds=reconnect_seconds,
+            product=product,
         )
         self.sender = AsyncSender(self._connection)
         self._streams: WeakSet[AsyncStream[Any]] = WeakSet()

@@ -214,26 +214,35 @@ def to_problem(answer: EdgeResponse) -> EdgeProblem:
     )
 
 
-AGENT = f"factwire/{__version__}"
-
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 """Failures after which an Edge cannot have seen the request."""
 
 
 class EdgeConnection(msgspec.Struct, frozen=True, kw_only=True):
-    """One Edge, the token for it, and how long to keep trying."""
+    """One Edge, the token for it, and how long to keep trying; `product` is what the Edge hears of
+    who uses it.
+    """
 
     address: Address
     token: EdgeToken
     retry_seconds: float
     reconnect_seconds: float
+    product: str = "factwire"
+
+    @property
+    def user_agent(self) -> str:
+        return f"{self.product}/{__version__}"
 
     def http_settings(self) -> dict[str, Any]:
         """How the HTTP library is set up. Settings of the machine, like proxies, do not count: they
         would be shown the token.
         """
         return {
-            "headers": {**self.token.headers, "User-Agent": AGENT, "Accept-Encoding": "identity"},
+            "headers": {
+                **self.token.headers,
+                "User-Agent": self.user_agent,
+                "Accept-Encoding": "identity",
+            },
             "timeout": httpx.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS),
             "trust_env": False,
             "follow_redirects": False,
@@ -243,7 +252,7 @@ class EdgeConnection(msgspec.Struct, frozen=True, kw_only=True):
         """The same for sockets."""
         return {
             "additional_headers": self.token.headers,
-            "user_agent_header": AGENT,
+            "user_agent_header": self.user_agent,
             "compression": None,
             "proxy": None,
             "open_timeout": CONNECT_SECONDS,

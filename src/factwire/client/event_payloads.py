@@ -8,16 +8,25 @@ each means. An event of another type is a fact whose class is the type; its payl
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 
+class PersonData(TypedDict):
+    name: str
+    via: NotRequired[str | None]
+    userId: NotRequired[str | None]
+    deviceId: NotRequired[str | None]
+
+
 class ProjectEventData(TypedDict):
     projectId: str
     name: NotRequired[str | None]
     workDir: NotRequired[str | None]
     createdAt: NotRequired[str | None]
     updatedAt: NotRequired[str | None]
+    by: NotRequired[PersonData | None]
 
 
 class ProjectGoneData(TypedDict):
     projectId: str
+    by: NotRequired[PersonData | None]
 
 
 class ConversationEventData(TypedDict):
@@ -26,19 +35,14 @@ class ConversationEventData(TypedDict):
     title: NotRequired[str | None]
     createdAt: NotRequired[str | None]
     updatedAt: NotRequired[str | None]
+    by: NotRequired[PersonData | None]
 
 
 class MemberData(TypedDict):
     conversationId: str
     memberId: str
     memberType: str
-
-
-class PersonData(TypedDict):
-    name: str
-    via: NotRequired[str | None]
-    userId: NotRequired[str | None]
-    deviceId: NotRequired[str | None]
+    by: NotRequired[PersonData | None]
 
 
 class ThreadEventData(TypedDict):
@@ -55,6 +59,7 @@ class ThreadEventData(TypedDict):
 
 class ThreadGoneData(TypedDict):
     threadId: str
+    by: NotRequired[PersonData | None]
 
 
 class ThreadForkData(TypedDict):
@@ -63,6 +68,8 @@ class ThreadForkData(TypedDict):
     fromItemId: NotRequired[str | None]
     projectId: NotRequired[str | None]
     title: NotRequired[str | None]
+    status: NotRequired[str | None]
+    agentId: NotRequired[str | None]
     createdAt: NotRequired[str | None]
     updatedAt: NotRequired[str | None]
     by: NotRequired[PersonData | None]
@@ -123,6 +130,7 @@ class RunEventData(TypedDict):
     attempt: NotRequired[int | None]
     createdAt: NotRequired[str | None]
     by: NotRequired[PersonData | None]
+    changedBy: NotRequired[PersonData | None]
 
 
 class RunChangeData(TypedDict):
@@ -282,6 +290,7 @@ class PreviewEventData(TypedDict):
     artifactId: NotRequired[str | None]
     url: NotRequired[str | None]
     ref: NotRequired[str | None]
+    by: NotRequired[PersonData | None]
 
 
 class SessionInitData(TypedDict):

@@ -203,8 +203,8 @@ EDGE_ACCESS_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.access.lists": "Every list has the form {items, next, asOf}; its rows can be read "
         "one by one.",
         "edge.access.types": "Types that a view does not have are refused with those it has.",
-        "edge.access.stream-tickets": "A renewable ticket opens streams again while it lasts, and "
-        "ends with its token.",
+        "edge.access.stream-tickets": "A renewable ticket opens streams again while it lasts, also "
+        "after a restart, and ends with its token.",
     },
 )
 
@@ -300,5 +300,11 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.retention.crash": "A removal that was cut short is finished at the next start.",
         "edge.retention.keeps": "Retention leaves alone what is open, what a reader needs, "
         "standing rules, packs and blobs that a fact refers to.",
+        "edge.events.cost": "A read that is filtered by run or project takes from the journal what "
+        "it returns, however much else is there.",
+        "edge.events.rows": "An event about a change of a thread has the whole row, also "
+        "where an agent changed it.",
+        "edge.run.times": "Every event of a run has the times at which it was asked for, started "
+        "and ended, as far as that has happened.",
     },
 )

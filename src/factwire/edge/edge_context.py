@@ -16,7 +16,7 @@ import msgspec
 from factwire.edge.limits import EXPORTS_FOLLOWED, SETTLE_SECONDS
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import Records, RecordStore
-from factwire.facts import Fact
+from factwire.facts import Fact, Person
 from factwire.facts.resources import ExportProgress, RetentionRun, Run, Thread
 from factwire.journal import (
     Cursor,
@@ -132,6 +132,10 @@ class JournalWrites:
         self.refused.clear()
 
 
+def _with_person(payload: dict[str, Any], by: Person | None) -> dict[str, Any]:
+    return payload if by is None else {**payload, "by": msgspec.to_builtins(by)}
+
+
 class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
     """One Edge at work; `worktrees` is where runs get theirs, `own_worktree` whether they do where
     they do not say. `user` is the name of the one person whose Edge this is.
@@ -171,12 +175,23 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
         """The project and the conversation of a thread, also of one that was deleted."""
         return self.records.place_of(thread_id)
 
+    def threads_of(self, project_id: str) -> list[str]:
+        """The threads whose project this is, also those that were deleted."""
+        found = self.records.places.newest_by_key(project_id=project_id)
+        return [place.key for place, _ in found]
+
     def build_fact(
-        self, event_class: str, payload: dict[str, Any], trace_id: str, **ids: Any
+        self,
+        event_class: str,
+        payload: dict[str, Any],
+        trace_id: str,
+        *,
+        by: Person | None = None,
+        **ids: Any,
     ) -> Fact:
-        """A fact of the Edge's own about no thread."""
-        scope = FactScope(trace_id=trace_id)
-        return self.mint.fact(scope, event_class, payload, edge_id=self.edge_id, **ids)
+        """A fact of the Edge's own about no thread; `by` is whose request it records."""
+        scope, fields = FactScope(trace_id=trace_id), _with_person(payload, by)
+        return self.mint.fact(scope, event_class, fields, edge_id=self.edge_id, **ids)
 
     async def append(self, *batch: Fact) -> Records:
         """Write facts that belong to no thread; the records that hold them."""
@@ -184,15 +199,28 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
         return await self.wait_for_records(appended.cursor.seq)
 
     async def write(
-        self, thread_id: str, *entries: tuple[str, dict[str, Any]], trace_id: str, **ids: Any
+        self,
+        thread_id: str,
+        *entries: tuple[str, dict[str, Any]],
+        trace_id: str,
+        by: Person | None = None,
+        **ids: Any,
     ) -> Records:
-        """Write facts of the Edge's own about a thread, in the thread's sequence."""
+        """Write facts of the Edge's own about a thread, in the thread's sequence; `by` is whose
+        request the first of them records.
+        """
         log = (await self.runtime.current(thread_id)).log
         session = log.projection.state.session_id or self.mint.ids("ses")
         scope = FactScope(thread_id=thread_id, session_id=session, trace_id=trace_id)
         batch = [
-            self.mint.fact(scope, event_class, payload, edge_id=self.edge_id, **ids)
-            for event_class, payload in entries
+            self.mint.fact(
+                scope,
+                event_class,
+                payload if index else _with_person(payload, by),
+                edge_id=self.edge_id,
+                **ids,
+            )
+            for index, (event_class, payload) in enumerate(entries)
         ]
         await log.write(*batch)
         return await self.wait_until_settled()

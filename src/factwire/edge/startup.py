@@ -27,13 +27,16 @@ from factwire.edge.edge_metrics import EdgeObserver, count_recovered, unfinished
 from factwire.edge.events import build_envelope
 from factwire.edge.events.event_types import types_of_view
 from factwire.edge.limits import STOP_RUN_SECONDS
-from factwire.edge.operations import preview_operations, worktree_operations
+from factwire.edge.operations import (
+    preview_operations,
+    thread_operations,
+    worktree_operations,
+)
 from factwire.edge.operations.outside_intakes import OutsideIntakes
 from factwire.edge.operations.retention_operations import EdgeRetention
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import Records, RecordStore, read_records
 from factwire.edge.run_spans import follow_runs
-from factwire.facts import Person
 from factwire.journal import Cursor, Journal, JournalError, open_journal
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime import (
@@ -76,6 +79,7 @@ from factwire.serving.streams import FeedStopped, JournalFeed, Streams
 PERSISTENCE_ERROR_CLASS: Final = "run.persistence_error"
 TOKEN_FILE: Final = "edge-token"  # noqa: S105 - a name, not a token
 TOKENS_FILE: Final = "edge-tokens"
+TICKETS_FILE: Final = "edge-tickets"
 
 _log: Final = logger("factwire.edge")
 
@@ -249,6 +253,7 @@ async def open_edge(
         if configuration.agent is not None:
             registered.agent(configuration.agent)
         persistence = PersistenceFailures()
+        records, cursor = await _read_lists(journal, data)
         runtime = _build_runtime(
             configuration,
             workspace,
@@ -256,8 +261,8 @@ async def open_edge(
             registered,
             identity,
             on_failure=persistence.record_failure,
+            describe_thread=partial(thread_operations.describe_thread, records),
         )
-        records, cursor = await _read_lists(journal, data)
         feed = JournalFeed(journal, after=cursor)
         kept = RecordStore(records, feed)
         stack.push_async_callback(_try_to_stop, kept.close)
@@ -268,8 +273,7 @@ async def open_edge(
         parting = await stack.enter_async_context(AsyncExitStack())
         await stack.enter_async_context(runtime)
         stack.push_async_callback(runtime.close, STOP_RUN_SECONDS)
-        by = terminal_person(configuration.user)
-        await _serve_control(stack, runtime, configuration.data, by)
+        await _serve_control(stack, runtime, configuration)
         intakes = OutsideIntakes(journal, data)
         stack.push_async_callback(intakes.close)
         edge = EdgeContext(
@@ -289,8 +293,7 @@ async def open_edge(
             user=user_name(configuration.user),
         )
         await stack.enter_async_context(persistence.settle_failures(edge))
-        await preview_operations.settle_previews(edge)
-        await worktree_operations.settle_worktrees(edge)
+        await _settle_folders(edge)
         stack.push_async_callback(_try_to_stop, preview_operations.stop_all_previews, edge)
         await _log_recovery(edge, left)
         streams = Streams(
@@ -300,6 +303,7 @@ async def open_edge(
             scope=Scope(edge_id=edge.edge_id),
             envelope_of=partial(build_envelope, edge_id=edge.edge_id, place_of=edge.place_of),
             place_of=edge.place_of,
+            threads_of=edge.threads_of,
             types_of=types_of_view,
         )
         access = Access(
@@ -309,6 +313,8 @@ async def open_edge(
             tickets=Tickets(),
             limiter=AccessLimiter(),
         )
+        access.tickets.restore(data / TICKETS_FILE, token, tokens)
+        stack.push_async_callback(_try_to_stop, _save_tickets, access, data / TICKETS_FILE)
         observer = stack.enter_context(EdgeObserver(edge, streams, tracing))
         await _write_runner_fact(edge, "runner.online")
         parting.push_async_callback(_try_to_stop, _write_runner_fact, edge, "runner.offline")
@@ -341,6 +347,10 @@ async def _read_lists(journal: Journal, data: Path) -> tuple[Records, Cursor]:
 
 async def _close_tokens(tokens: TokenStore) -> None:
     await run_disk_work(tokens.close)
+
+
+async def _save_tickets(access: Access, path: Path) -> None:
+    await run_disk_work(access.tickets.save, path, access.token)
 
 
 def ensure_secure(settings: EdgeSettings) -> None:
@@ -381,15 +391,19 @@ def _build_runtime(
     identity: Identity,
     *,
     on_failure: Callable[[LiveThread], None],
+    describe_thread: Callable[[str], dict[str, Any]],
 ) -> Runtime:
     blobs = open_blob_store(configuration)
+    resources = msgspec.structs.replace(
+        build_turn_resources(configuration, blobs), describe_thread=describe_thread
+    )
     return Runtime(
         journal,
         blobs,
         registered.agents,
         workspace=workspace,
         workspaces=configuration.workspaces,
-        resources=build_turn_resources(configuration, blobs),
+        resources=resources,
         settings=build_turn_settings(configuration),
         identity=identity,
         exclusive=configuration.journal.startswith("sqlite:"),
@@ -397,10 +411,19 @@ def _build_runtime(
     )
 
 
-async def _serve_control(stack: AsyncExitStack, runtime: Runtime, data: str, by: Person) -> None:
+async def _settle_folders(edge: EdgeContext) -> None:
+    """Bring previews and worktrees that a former process left to an end."""
+    await preview_operations.settle_previews(edge)
+    await worktree_operations.settle_worktrees(edge)
+
+
+async def _serve_control(
+    stack: AsyncExitStack, runtime: Runtime, configuration: Configuration
+) -> None:
     """Let commands in other terminals reach the runtime, where this machine can."""
+    by = terminal_person(configuration.user)
     try:
-        await stack.enter_async_context(ControlServer(runtime, data, by=by))
+        await stack.enter_async_context(ControlServer(runtime, configuration.data, by=by))
     except ControlUnavailable as error:
         _log.warning("control_unavailable", code=error.code, detail=str(error))
 

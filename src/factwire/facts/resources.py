@@ -59,20 +59,24 @@ class ThreadRow(Row, kw_only=True):
 
 
 class Project(Row, kw_only=True):
-    """A folder of work on this machine."""
+    """A folder of work on this machine; `by` is who made it."""
 
     project_id: str
     name: str
     work_dir: str | None = None
+    by: Person | None = None
 
 
 class Conversation(Row, kw_only=True):
-    """A place where people and agents talk; `members` by id, with their type."""
+    """A place where people and agents talk; `members` by id, with their type. `by` is who made
+    it.
+    """
 
     conversation_id: str
     title: str | None = None
     project_id: str | None = None
     members: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    by: Person | None = None
 
 
 class HistoryRemoval(Resource, frozen=True, kw_only=True):
@@ -312,7 +316,9 @@ class Task(ThreadRow, kw_only=True):
 
 
 class Preview(ThreadRow, kw_only=True):
-    """A folder of a run that is served on an origin of its own, by the Edge `edge_id`."""
+    """A folder of a run that is served on an origin of its own, by the Edge `edge_id`; `by` is who
+    started it.
+    """
 
     preview_id: str
     status: PreviewStatus
@@ -320,15 +326,17 @@ class Preview(ThreadRow, kw_only=True):
     run_id: str | None = None
     edge_id: str | None = None
     url: str | None = None
+    by: Person | None = None
 
 
 class EvidenceRow(ThreadRow, kw_only=True):
-    """A pack that was made of a thread."""
+    """A pack that was made of a thread, and `by` whom."""
 
     evidence_id: str
     status: str
     project_id: str | None = None
     export_ref: str | None = None
+    by: Person | None = None
 
 
 class ExportProgress(Resource, frozen=True, kw_only=True):

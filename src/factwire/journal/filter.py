@@ -31,6 +31,12 @@ KEY_MARKS: Final[Mapping[str, str]] = {
 
 CLASS_MARK: Final = "c:"
 
+
+def id_key(field: str, value: str) -> str:
+    """The key of facts with this id; `field` is one of `Filter`'s."""
+    return KEY_MARKS[field] + value
+
+
 _MARKS: Final = (*KEY_MARKS.values(), CLASS_MARK)
 _THREAD: Final = _MARKS.index(KEY_MARKS["thread"])
 key_ids: Final = attrgetter(*(f"{name}_id" for name in KEY_MARKS), "event_class")
@@ -54,10 +60,11 @@ PAYLOAD_KEYS: Final = frozenset(
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Facts that carry every id named here and are of any of the classes.
+    """Facts that carry every id named here, are of any of the classes and have any of the keys.
 
     A class stands for itself and for all below it: `tool` and `tool.` both mean `tool` and
-    `tool.started`, never `toolbox.opened`.
+    `tool.started`, never `toolbox.opened`. `any_keys` are keys as they are stored; with none of
+    them, they count for nothing.
     """
 
     project: str | None = None
@@ -67,6 +74,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     turn: str | None = None
     task: str | None = None
     classes: tuple[str, ...] = ()
+    any_keys: frozenset[str] = frozenset()
 
     def keys(self) -> tuple[str, ...]:
         """The keys that a fact must have, all of them."""
@@ -83,15 +91,19 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Whether a fact with these keys passes."""
         if not all(key in keys for key in self.keys()):
             return False
+        if self.any_keys and self.any_keys.isdisjoint(keys):
+            return False
         return not self.classes or bool(self.class_keys(keys))
 
     def select(self, groups: Groups) -> list[int]:
         """Positions that pass, in order."""
-        needed = frozenset(self.keys())
+        needed, some = frozenset(self.keys()), self.any_keys
         chosen = [
             places
             for keys, places in groups.items()
-            if needed.issubset(keys) and (not self.classes or self.class_keys(keys))
+            if needed.issubset(keys)
+            and not (some and some.isdisjoint(keys))
+            and (not self.classes or self.class_keys(keys))
         ]
         return sorted({place for places in chosen for place in places})
 

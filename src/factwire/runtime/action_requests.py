@@ -114,7 +114,7 @@ class ActionRequests:
     def build_rule_resolution(self, rule: str, request: Fact) -> Fact:
         """The answer that a rule gives to a request."""
         fields = {"decision": "approved", "decidedBy": "policy", "reason": f"always: {rule}"}
-        fields |= _tool_name(text_at(request.payload, "toolName"))
+        fields |= _present_fields(toolName=text_at(request.payload, "toolName"))
         return msgspec.structs.replace(
             request,
             id=self._mint.ids("evt"),
@@ -249,7 +249,6 @@ class ActionRequests:
             "applied": applied,
             "decision": action.decision,
             "decidedBy": msgspec.to_builtins(action.decided_by),
-            "requestedAt": action.requested_at,
             "decidedAt": action.resolved_at,
             "sentAt": sent_at,
         }
@@ -349,15 +348,18 @@ class ActionRequests:
         return self._mint.fact(
             scope,
             event_class,
-            {**_tool_name(action.tool_name), **payload},
+            {
+                **_present_fields(toolName=action.tool_name, requestedAt=action.requested_at),
+                **payload,
+            },
             title=action.title or event_class,
             action_id=action.action_id,
             tool_call_id=action.tool_call_id,
         )
 
 
-def _tool_name(name: str | None) -> dict[str, str]:
-    return {} if name is None else {"toolName": name}
+def _present_fields(**fields: str | None) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _repeat_decision(action: Action, wanted: str) -> Decision:

@@ -36,6 +36,7 @@ from factwire.runtime.submissions import (
     SubmissionStatus,
     TurnQueue,
     build_run_times,
+    changed_by,
 )
 from factwire.runtime.thread_log import ThreadLog
 from factwire.runtime.turn_end import failure_payload
@@ -270,12 +271,12 @@ class LiveThread:
             self._moved.set()
         self.continue_queue()
 
-    async def promote(self, turn_id: str) -> None:
+    async def promote(self, turn_id: str, by: Person | None = None) -> None:
         """Let a waiting turn go first; one that is held is released by that."""
         async with self.order:
             self.queue.turn(turn_id)
             submission = await self.queue.submission(turn_id)
-            await self.log.write(self.queue.build_first(submission))
+            await self.log.write(self.queue.build_first(submission, **changed_by(by)))
             self._moved.set()
         self.continue_queue()
 

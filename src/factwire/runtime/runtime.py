@@ -119,13 +119,15 @@ async def steer_running(
         return build_steer_receipt(thread, turn.turn_id, steer.steer_id, "pending")
 
 
-async def steer_with_queued(thread: LiveThread, queued_turn_id: str) -> SteerReceipt:
+async def steer_with_queued(
+    thread: LiveThread, queued_turn_id: str, by: Person | None = None
+) -> SteerReceipt:
     """Say to the turn that runs what a queued turn was to be asked."""
     async with thread.order:
         turn = _require_steerable(thread, None)
         thread.queue.turn(queued_turn_id)
         submission = await thread.queue.submission(queued_turn_id)
-        await thread.steers.turn_into_steer(turn.scope, submission)
+        await thread.steers.turn_into_steer(turn.scope, submission, by)
         return build_steer_receipt(thread, turn.turn_id, queued_turn_id, "pending")
 
 
@@ -433,13 +435,15 @@ class Runtime:
         status = "started" if became.status == "started" else "queued"
         return build_steer_receipt(thread, steer.steer_id, steer.steer_id, status)
 
-    async def steer_queued(self, thread_id: str, queued_turn_id: str) -> SteerReceipt:
+    async def steer_queued(
+        self, thread_id: str, queued_turn_id: str, *, by: Person | None = None
+    ) -> SteerReceipt:
         """Say to the turn that runs what a queued turn was to be asked, instead."""
-        return await steer_with_queued(await self._writable(thread_id), queued_turn_id)
+        return await steer_with_queued(await self._writable(thread_id), queued_turn_id, by)
 
-    async def promote(self, thread_id: str, turn_id: str) -> None:
+    async def promote(self, thread_id: str, turn_id: str, *, by: Person | None = None) -> None:
         """Let a waiting turn go first."""
-        await (await self._writable(thread_id)).promote(turn_id)
+        await (await self._writable(thread_id)).promote(turn_id, by)
 
     async def release(
         self, thread_id: str, turn_id: str | None = None, *, by: Person | None = None

@@ -232,15 +232,16 @@ class TurnQueue:
         self._submissions.pop(turn_id, None)
         return self._build_change(turn_id, change="removed", **fields)
 
-    def build_steered(self, turn_id: str, into: str) -> Fact:
+    def build_steered(self, turn_id: str, into: str, by: Person | None) -> Fact:
         """A turn waits no longer, because another turn has taken what it was to be asked."""
-        return self.build_removed(turn_id, reason="steered", steeredInto=into)
+        person = {} if by is None else {"by": msgspec.to_builtins(by)}
+        return self.build_removed(turn_id, reason="steered", steeredInto=into, **person)
 
     def build_held(self, reason: str, by: Person | None = None) -> list[Fact]:
         """Facts by which everything that waits is held until a person releases it."""
         return [
             self._build_change(
-                turn.queued_turn_id, change="held", status=HELD, reason=reason, **_changed_by(by)
+                turn.queued_turn_id, change="held", status=HELD, reason=reason, **changed_by(by)
             )
             for turn in self.turns
             if turn.status != HELD
@@ -250,7 +251,7 @@ class TurnQueue:
         """Facts by which a turn that is held, or every one, waits for its turn again."""
         return [
             self._build_change(
-                turn.queued_turn_id, change="released", status="queued", **_changed_by(by)
+                turn.queued_turn_id, change="released", status="queued", **changed_by(by)
             )
             for turn in self.turns
             if turn.status == HELD and turn_id in (None, turn.queued_turn_id)
@@ -299,8 +300,8 @@ class TurnQueue:
         )
 
 
-def _changed_by(by: Person | None) -> dict[str, Any]:
-    """Who held or released a turn, which is another than who asked for it."""
+def changed_by(by: Person | None) -> dict[str, Any]:
+    """Who held, released, moved or steered a turn, which may be another than who asked for it."""
     return {} if by is None else {"changedBy": msgspec.to_builtins(by)}
 
 
@@ -330,6 +331,8 @@ class Steers:
         self._mint = mint
         self._queue = queue
         self._inputs: dict[str, DeliveredSteer] = {}
+        self._queued: dict[str, tuple[Submission, Person | None]] = {}
+        """The queued turns that are steers now, and who made them so."""
         self._taken: set[str] = set()
         self._came = asyncio.Event()
 
@@ -361,8 +364,12 @@ class Steers:
         """Write down a steer for a turn that runs."""
         await self._add(scope, steer, {}, {})
 
-    async def turn_into_steer(self, scope: FactScope, submission: Submission) -> None:
-        """Take a turn out of the queue and say it to the turn that runs, in one fact."""
+    async def turn_into_steer(
+        self, scope: FactScope, submission: Submission, by: Person | None = None
+    ) -> None:
+        """Take a turn out of the queue and say it to the turn that runs, in one fact; `by` is who
+        wanted that.
+        """
         steer = DeliveredSteer(
             steer_id=submission.turn_id,
             text=submission.prompt,
@@ -370,9 +377,10 @@ class Steers:
             by=submission.by,
         )
         fields = {"queued_turn_id": submission.turn_id}
-        change = {"queuedTurnId": submission.turn_id, "change": "removed"}
+        change = {"queuedTurnId": submission.turn_id, "change": "removed", **changed_by(by)}
         await self._add(scope, steer, change, fields)
         self._queue.mark_started(submission.turn_id)
+        self._queued[submission.turn_id] = submission, by
 
     async def _add(
         self,
@@ -399,15 +407,20 @@ class Steers:
         self._taken |= {steer.steer_id or "" for steer in pending}
         self._came.clear()
         taken = tuple(map(self._read_whole, pending))
-        for delivered_steer in taken:
+        removals: list[Fact] = []
+        for steer, delivered_steer in zip(pending, taken, strict=True):
+            queued, into = steer.queued_turn_id, scope.turn_id or ""
+            _, by = self._queued.pop(queued or "", (None, None))
+            message_id = _message(delivered_steer)
             self._log.put(
                 self._fact(
-                    scope, delivered_steer, "delivered", {}, message_id=_message(delivered_steer)
+                    scope, delivered_steer, "delivered", changed_by(by), message_id=message_id
                 )
             )
-        for steer in pending:
-            if steer.queued_turn_id is not None:
-                self._log.put(self._queue.build_steered(steer.queued_turn_id, scope.turn_id or ""))
+            if queued is not None:
+                removals.append(self._queue.build_steered(queued, into, by))
+        for removal in removals:
+            self._log.put(removal)
         if taken:
             await self._log.flush()
         for delivered_steer in taken:
@@ -428,7 +441,8 @@ class Steers:
         # The last one goes first, because each goes before all others.
         for steer in reversed(self.list_pending(submission.turn_id)):
             steer_input = self._read_whole(steer)
-            next_submission = _to_submission(submission, steer_input)
+            queued, _ = self._queued.pop(steer_input.steer_id, (None, None))
+            next_submission = queued or _to_submission(submission, steer_input)
             row = {
                 "steerId": steer_input.steer_id,
                 "text": steer_input.text,

@@ -72,6 +72,8 @@ class ThreadLog:
         self._saved = projection.state.hydration.event_count
         self._is_waiting = bool(self.gates.open_actions)
         self._asked_by: Fact | None = None
+        self.run_times: dict[str, str] = {}
+        """When the turn that runs was asked for and started; every status of it repeats them."""
 
     @property
     def has_failed(self) -> bool:
@@ -203,7 +205,7 @@ class ThreadLog:
         before, now = ("running", "waiting") if is_waiting else ("waiting", "running")
         names = FactScope.__struct_fields__
         ids = {name: getattr(asking, name) for name in names if name not in _SPEAKER_IDS}
-        payload = {"from": before, "status": now}
+        payload = {"from": before, "status": now, **self.run_times}
         self._accept(self._mint.fact(FactScope(**ids), "run.status", payload))
 
     async def _append(self, batch: list[Fact]) -> None:

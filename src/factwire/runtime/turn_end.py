@@ -3,11 +3,12 @@ what the turn took and used. Every failure that the runtime itself gives a turn 
 """
 
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from factwire.facts import Fact
+from factwire.facts.classes.payloads import RouteDecision
 from factwire.facts.json_values import object_at
 from factwire.projection import ProjectionState
 from factwire.runtime.action_requests import ActionRequests
@@ -128,26 +129,13 @@ _CARRIED: Final = (
 """What an agent may say of a turn's end, and what is then said again."""
 
 
-class RouteDecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a coordinator decides, as its structured output says it; nothing else passes for one."""
-
-    action: Literal["delegate", "review", "approve", "finish"]
-    next_worker: str | None = None
-    instructions: str | None = None
-    reasoning: str | None = None
-    context: Any = None
-    approved: bool | None = None
-    feedback: str | None = None
-    summary: str | None = None
-    blocked_reason: str | None = None
-    subtask_id: str | None = None
-    parent_task_id: str | None = None
-    correlation_id: str | None = None
-
-
 def read_route(end: dict[str, Any]) -> dict[str, Any] | None:
-    """The decision of a coordinator, where the structured output of a turn's end is one."""
+    """The decision of a coordinator, where the structured output of a turn's end is one; nothing
+    with other fields passes for one.
+    """
     output = object_at(end.get("structuredOutput")) or {}
+    if not output.keys() <= set(RouteDecision.__struct_fields__):
+        return None
     try:
         msgspec.convert(output, RouteDecision)
     except msgspec.ValidationError:

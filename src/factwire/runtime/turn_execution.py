@@ -91,16 +91,23 @@ class TurnHost:
 
     def emit(self, *batch: Fact) -> None:
         """Write facts of the agent, all or none. A call that is cancelled takes its open requests
-        along, and one that the agent then closes itself is closed already.
+        along, and one that the agent then closes itself is closed already. A change of the thread
+        is reported with all that is on record of the thread.
         """
         facts: list[Fact] = []
-        for fact in batch:
+        for fact in map(self._complete, batch):
             if fact.event_class in _CALL_ENDS and call_outcome(fact) == "canceled":
                 facts += self._approvals.build_withdrawals(fact, facts)
             if not self._log.gates.is_withdrawn_again(fact):
                 facts.append(fact)
         if facts:
             self._log.put(*facts)
+
+    def _complete(self, fact: Fact) -> Fact:
+        if fact.event_class != "thread.updated" or entity_of(fact) is not None:
+            return fact
+        row = self.resources.describe_thread(self._log.thread_id)
+        return msgspec.structs.replace(fact, payload={**row, **fact.payload})
 
     async def ask(self, request: DecisionRequest) -> Decision:
         return await self._approvals.ask(self.scope, request, rule=self.standing_rule(request))
@@ -182,6 +189,7 @@ class Turn:
     async def find_open(self, journal: Journal) -> None:
         """Look up what an earlier run of the turn left open; to be done before it is resumed."""
         self._started_at = await read_started_at(journal, self._log.thread_id, self.turn_id)
+        self._log.run_times = build_run_times(self.submission, self._started_at)
         await self._handover.find(journal)
 
     async def run(self) -> None:
@@ -205,6 +213,7 @@ class Turn:
         agent = {"agentId": self._start.host.scope.agent_id, **times, **self._claim}
         started = self._fact("turn.started", agent)
         self._started_at = started.created_at
+        self._log.run_times = build_run_times(self.submission, self._started_at)
         await self._log.write(started, running)
 
     def mark_stopping(self, reason: str, by: Person | None = None) -> None:
@@ -215,7 +224,8 @@ class Turn:
     def build_cancelling(self, reason: str, by: Person | None = None) -> Fact:
         """The fact that the turn was asked to stop."""
         before = "queued" if self._started_at is None else self._log.run_status
-        payload = {"status": CANCELLING, "from": before, **build_cancellation(reason, by)}
+        times = build_run_times(self.submission, self._started_at)
+        payload = {"status": CANCELLING, "from": before, **build_cancellation(reason, by), **times}
         return self._fact("run.status", payload, status="running")
 
     async def cancel(self, reason: str, by: Person | None = None) -> None:

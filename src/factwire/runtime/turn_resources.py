@@ -6,8 +6,9 @@ is allowed, by where that folder really is.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -34,6 +35,8 @@ class TurnResources(msgspec.Struct, frozen=True, kw_only=True):
     """Beginnings of real paths that are the runtime's own: no command's work, wherever they lie."""
     mcp: dict[str, McpServer] = msgspec.field(default_factory=dict[str, McpServer])
     """Servers of tools by their names; none is started before it is needed."""
+    describe_thread: Callable[[str], dict[str, Any]] = lambda _: {}
+    """What is on record of a thread by its id, which an agent's change of it is completed with."""
 
 
 def open_blob_store(configuration: Configuration) -> BlobStore:

@@ -3,9 +3,9 @@
 A name that points here is not enough: a page of somebody else's can make one (DNS rebinding), so
 hosts and origins are known by name. The token is always there, never weak and never in a place
 that others read. Further tokens have a name and scopes, and are stored as hashes. A ticket stands
-in an address where a token must not, and opens streams alone; it is kept only as a hash, and does
-what the token it was made with may do for as long as that token exists. Counters have a fixed
-size, so that counting an attack costs no more than the attack.
+in an address where a token must not, and opens streams alone; it is kept only as a hash, also over
+a restart, and does what the token it was made with may do for as long as that token exists.
+Counters have a fixed size, so that counting an attack costs no more than the attack.
 """
 
 import hmac
@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Final, Self
 from urllib.parse import urlsplit
 
@@ -181,6 +181,19 @@ class _Ticket(msgspec.Struct, kw_only=True):
     streams: int = 0
 
 
+class _SavedTicket(msgspec.Struct, kw_only=True):
+    """A ticket beyond its process: `ends` is a time of day."""
+
+    digest: str
+    caller: Caller
+    ends: float
+
+
+class _SavedTickets(msgspec.Struct, kw_only=True):
+    token: str
+    tickets: list[_SavedTicket]
+
+
 class Tickets:
     """The tickets that are out. One for a single stream is spent by it. A renewable one opens
     streams again and again: it lasts while one is open, and for a while after that or after it was
@@ -243,6 +256,42 @@ class Tickets:
             key: each for key, each in self._tickets.items() if each.caller.token_id != token_id
         }
         self._tickets = kept
+
+    def save(self, path: Path, token: "AccessToken") -> None:
+        """Keep the renewable tickets for the next start of this server."""
+        now = self._clock()
+        kept = [
+            _SavedTicket(
+                digest=key.hex(),
+                caller=each.caller,
+                ends=time() + (STREAM_TICKET_SECONDS if each.streams else each.ends - now),
+            )
+            for key, each in self._tickets.items()
+            if each.renewable and not self._is_over(each)
+        ]
+        if kept:
+            saved = _SavedTickets(token=_hash(token.value).hex(), tickets=kept)
+            _replace_private_file(path, msgspec.json.encode(saved))
+
+    def restore(self, path: Path, token: "AccessToken", tokens: "TokenStore") -> None:
+        """Take in what was saved, once. A ticket ends with its time, with its named token, and with
+        the first token, as when that one was changed; a file that cannot be read holds none.
+        """
+        try:
+            data = path.read_bytes()
+            path.unlink()
+            saved = msgspec.json.decode(data, type=_SavedTickets)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return
+        callers = {None: Caller(), **{each.token_id: each for each in tokens.callers()}}
+        if saved.token != _hash(token.value).hex():
+            return
+        for each in saved.tickets:
+            left = min(each.ends - time(), STREAM_TICKET_SECONDS)
+            if left > 0 and callers.get(each.caller.token_id) == each.caller:
+                self._tickets[bytes.fromhex(each.digest)] = _Ticket(
+                    caller=each.caller, ends=self._clock() + left, renewable=True
+                )
 
     def _find_live(self, ticket: str) -> _Ticket | None:
         found = self._tickets.get(_hash(ticket))
@@ -398,8 +447,11 @@ class TokenStore:
         found.row = msgspec.structs.replace(found.row, last_used_at=_now())
         if self._clock() - self._saved >= TOKEN_USE_SECONDS:
             self.save()
-        row = found.row
-        return Caller(token_id=row.token_id, token_name=row.name, scopes=row.scopes)
+        return _to_caller(found.row)
+
+    def callers(self) -> list[Caller]:
+        """Who comes with each token."""
+        return [_to_caller(row) for row in self.rows()]
 
     def close(self) -> None:
         """Write down when tokens were used last."""
@@ -408,16 +460,25 @@ class TokenStore:
 
     def save(self) -> None:
         """Replace the file whole, durably."""
-        fresh = self._path.with_name(f"{self._path.name}.new")
-        with suppress(FileNotFoundError):
-            fresh.unlink()
-        file = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, _MODE)
-        with os.fdopen(file, "wb") as handle:
-            handle.write(msgspec.json.encode(list(self._tokens.values())))
-            handle.flush()
-            os.fsync(handle.fileno())
-        fresh.replace(self._path)
+        _replace_private_file(self._path, msgspec.json.encode(list(self._tokens.values())))
         self._saved = self._clock()
+
+
+def _to_caller(row: TokenRow) -> Caller:
+    return Caller(token_id=row.token_id, token_name=row.name, scopes=row.scopes)
+
+
+def _replace_private_file(path: Path, data: bytes) -> None:
+    """Replace a file whole, durably, by one that only its user can read."""
+    fresh = path.with_name(f"{path.name}.new")
+    with suppress(FileNotFoundError):
+        fresh.unlink()
+    file = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, _MODE)
+    with os.fdopen(file, "wb") as handle:
+        handle.write(data)
+        handle.flush()
+        os.fsync(handle.fileno())
+    fresh.replace(path)
 
 
 def _now() -> str:

@@ -11,7 +11,7 @@ envelopes has a reserved type, and no fact's class passes for one.
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
@@ -251,6 +251,9 @@ class ThreadPlace(NamedTuple):
 PlaceOf = Callable[[str], ThreadPlace | None]
 """The place of a thread, if it has one."""
 
+ThreadsOf = Callable[[str], Iterable[str]]
+"""The threads whose place is a project, also those that were deleted."""
+
 _ABOUT_THREAD: Final = "aboutThread"
 _NAMED_IN_PAYLOAD: Final = frozenset(
     {
@@ -268,6 +271,11 @@ _NAMED_IN_PAYLOAD: Final = frozenset(
 def has_no_place(_: str) -> ThreadPlace | None:
     """The place of a thread where nobody lists threads."""
     return None
+
+
+def has_no_threads(_: str) -> Iterable[str]:
+    """The threads of a project where nobody lists threads."""
+    return ()
 
 
 def scope_ids_of(seq: int, fact: Fact, place_of: PlaceOf) -> ScopeIds:

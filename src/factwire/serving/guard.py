@@ -265,20 +265,20 @@ class Guard:
         """Whose request it is; raises `Problem`."""
         address = (scope.get("client") or ("", 0))[0]
         credentials = read_credentials(scope, headers)
-        # First: somebody else's guesses, from the same address, keep nobody out who has a token.
+        ticket = credentials.ticket if self._is_stream(scope) else None
+        # First: somebody else's guesses, from the same address, keep nobody out who has a token or
+        # a ticket.
         if credentials.token is not None:
             caller = self._access.find_caller(credentials.token)
-            if caller is not None:
-                return caller
+        else:
+            caller = None if ticket is None else self._access.tickets.redeem(ticket)
+        if caller is not None:
+            scope["state"]["ticket"] = ticket or ""
+            return caller
         self._access.limiter.ensure_may_try(address)
-        if credentials.ticket is not None and self._is_stream(scope):
-            caller = self._access.tickets.redeem(credentials.ticket)
-            if caller is not None:
-                scope["state"]["ticket"] = credentials.ticket
-                return caller
-            self._access.limiter.note_refusal(address)
-            raise Problem(401, "ticket_invalid", "the ticket is unknown, used or expired")
         self._access.limiter.note_refusal(address)
+        if ticket is not None:
+            raise Problem(401, "ticket_invalid", "the ticket is unknown, used or expired")
         raise Problem(
             401,
             "unauthenticated",
@@ -287,7 +287,7 @@ class Guard:
         )
 
 
-_PRODUCTS: Final = {b"factwire": "client"}
+_PRODUCTS: Final = {b"factwire": "client", b"factwire-cli": "terminal"}
 
 
 def _client_of(headers: dict[bytes, bytes]) -> str:

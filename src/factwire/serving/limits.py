@@ -54,7 +54,7 @@ QUERY_TYPES: Final = 64
 """Types or classes that one filter may name."""
 
 QUERY_CHARACTERS: Final = 512
-"""Characters of one value in a query; ids and cursors are far shorter."""
+"""Characters of one value in a query, or of one name in a list; ids and cursors are far shorter."""
 
 TOKEN_CHARACTERS: Final = 24
 """Minimum number of characters of a token that a person chooses; a generated one has more."""

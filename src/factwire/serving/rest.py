@@ -28,6 +28,7 @@ from factwire.journal import CursorError, CursorExpired, JournalCorrupt, Journal
 from factwire.journal.blobs import BlobCorrupt, BlobMissing
 from factwire.serving.asgi import PROBLEM_MEDIA_TYPE, Problem, Scope, to_document
 from factwire.serving.idempotency import check_key, derive_id
+from factwire.serving.streams.stream_query import check_length
 
 ANSWERS: Final = "answers"
 """Key of `opt`: the type of what a handler answers, where its bytes are made elsewhere."""
@@ -161,6 +162,7 @@ def ensure_known_query(request: JsonRequest) -> None:
             there = ", ".join(sorted(known.keys() - {TICKET})) or "none"
             detail = f"unknown query parameter {name[:_SHOWN]!r}; supported: {there}"
             raise Problem(400, "unknown_parameter", detail)
+        check_length(name, value)
         if not known[name] and value.lower() == "null":
             # The framework would take the word for an absent value.
             raise build_invalid_request(

@@ -134,6 +134,12 @@ def hurries(parts: Any) -> None:
     del parts
 
 
+def names(parts: Any) -> None:
+    """Gives its thread a name."""
+    tell("thread/name/updated", threadName="Three files")
+    answers(parts)
+
+
 def teams_up(parts: Any) -> None:
     """Somebody else works on after the answer."""
     started = {"type": "subAgentActivity", "id": "call-1", "kind": "started"}
@@ -155,6 +161,7 @@ WORKS = {
         dies,
         hangs,
         hurries,
+        names,
         repeats,
         teams_up,
         withdraws,

@@ -42,37 +42,43 @@ class PersistenceError(EventPayload, frozen=True):
 
 
 class ProjectEvent(EventPayload, frozen=True):
-    """A folder of work on this machine."""
+    """A folder of work on this machine; `by` is who made or changed it."""
 
     project_id: str
     name: str | None = None
     work_dir: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
+    by: Person | None = None
 
 
 class ProjectGone(EventPayload, frozen=True):
-    """A project that is no more."""
+    """A project that is no more; `by` is who removed it."""
 
     project_id: str
+    by: Person | None = None
 
 
 class ConversationEvent(EventPayload, frozen=True):
-    """A place where people and agents talk."""
+    """A place where people and agents talk; `by` is who made it."""
 
     conversation_id: str
     project_id: str | None = None
     title: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
+    by: Person | None = None
 
 
 class Member(EventPayload, frozen=True):
-    """Somebody who joined a conversation; `member_type` is user, agent or another word."""
+    """Somebody who joined a conversation; `member_type` is user, agent or another word, and `by` is
+    who added them.
+    """
 
     conversation_id: str
     member_id: str
     member_type: str
+    by: Person | None = None
 
 
 class ThreadEvent(EventPayload, frozen=True):
@@ -90,9 +96,10 @@ class ThreadEvent(EventPayload, frozen=True):
 
 
 class ThreadGone(EventPayload, frozen=True):
-    """A thread that was deleted."""
+    """A thread that was deleted, and `by` whom."""
 
     thread_id: str
+    by: Person | None = None
 
 
 class ThreadFork(EventPayload, frozen=True):
@@ -103,6 +110,8 @@ class ThreadFork(EventPayload, frozen=True):
     from_item_id: str | None = None
     project_id: str | None = None
     title: str | None = None
+    status: str | None = None
+    agent_id: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
     by: Person | None = None
@@ -115,7 +124,9 @@ class Runner(EventPayload, frozen=True):
 
 
 class PreviewEvent(EventPayload, frozen=True):
-    """A look at what a run made: a server with a `url`, or an artifact's preview behind `ref`."""
+    """A look at what a run made: a server with a `url`, or an artifact's preview behind `ref`; `by`
+    is who started or stopped it, if it was a person.
+    """
 
     preview_id: str
     status: Literal["ready", "stopped"]
@@ -123,6 +134,7 @@ class PreviewEvent(EventPayload, frozen=True):
     artifact_id: str | None = None
     url: str | None = None
     ref: str | None = None
+    by: Person | None = None
 
 
 _Build = Callable[[Fact], EventPayload | None]
@@ -139,7 +151,12 @@ def _build_project(fact: Fact) -> ProjectEvent | None:
     if project is None:
         return None
     fields = _take_fields(fact, ProjectPayload, "name", "work_dir")
-    return ProjectEvent(project_id=project, **fields, **_read_times(fact, "project.created"))
+    times = _read_times(fact, "project.created")
+    return ProjectEvent(project_id=project, by=_person_of(fact), **fields, **times)
+
+
+def _person_of(fact: Fact) -> Person | None:
+    return to_person(fact.payload.get("by"))
 
 
 def _read_times(fact: Fact, creation: str) -> dict[str, str]:
@@ -154,7 +171,7 @@ def _read_times(fact: Fact, creation: str) -> dict[str, str]:
 
 def _build_project_gone(fact: Fact) -> ProjectGone | None:
     project = other_id(fact, "projectId", "project_id")
-    return None if project is None else ProjectGone(project_id=project)
+    return None if project is None else ProjectGone(project_id=project, by=_person_of(fact))
 
 
 def _build_conversation(fact: Fact) -> ConversationEvent | None:
@@ -164,6 +181,7 @@ def _build_conversation(fact: Fact) -> ConversationEvent | None:
     return ConversationEvent(
         conversation_id=conversation,
         project_id=other_id(fact, "projectId", "project_id"),
+        by=_person_of(fact),
         **_take_fields(fact, ConversationPayload, "title"),
         **_read_times(fact, "conversation.created"),
     )
@@ -178,6 +196,7 @@ def _build_member(fact: Fact) -> Member | None:
         conversation_id=conversation,
         member_id=fields.member_id,
         member_type=fields.member_type or UNKNOWN,
+        by=_person_of(fact),
     )
 
 
@@ -190,7 +209,7 @@ def _build_thread(fact: Fact) -> ThreadEvent | None:
         project_id=other_id(fact, "projectId", "project_id"),
         conversation_id=other_id(fact, "conversationId", "conversation_id"),
         agent_id=other_id(fact, "agentId", "agent_id"),
-        by=to_person(fact.payload.get("by")),
+        by=_person_of(fact),
         **_take_fields(fact, ThreadPayload, "title", "status"),
         **_read_times(fact, "thread.created"),
     )
@@ -198,7 +217,7 @@ def _build_thread(fact: Fact) -> ThreadEvent | None:
 
 def _build_thread_gone(fact: Fact) -> ThreadGone | None:
     thread = thread_id_of(fact)
-    return None if thread is None else ThreadGone(thread_id=thread)
+    return None if thread is None else ThreadGone(thread_id=thread, by=_person_of(fact))
 
 
 def _build_thread_fork(fact: Fact) -> ThreadFork | None:
@@ -209,7 +228,9 @@ def _build_thread_fork(fact: Fact) -> ThreadFork | None:
         thread_id=thread,
         parent_thread_id=parent,
         project_id=other_id(fact, "projectId", "project_id"),
-        by=to_person(fact.payload.get("by")),
+        status=text_at(fact.payload, "status") or "active",
+        agent_id=other_id(fact, "agentId", "agent_id"),
+        by=_person_of(fact),
         **_take_fields(fact, ThreadForkPayload, "from_item_id", "title"),
         **_read_times(fact, "thread.forked"),
     )
@@ -273,6 +294,7 @@ def _preview_builder(status: Literal["ready", "stopped"]) -> _Build:
             run_id=run_id_of(fact),
             artifact_id=other_id(fact, "artifactId", "artifact_id"),
             url=fields.url,
+            by=_person_of(fact),
         )
 
     return build

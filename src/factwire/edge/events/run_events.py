@@ -44,7 +44,9 @@ RunErrorCode = Literal[
 
 
 class RunEvent(EventPayload, frozen=True):
-    """A run that was asked for, `by` whom; `retry_of` names the run that it repeats."""
+    """A run that was asked for, `by` whom; `retry_of` names the run that it repeats, and
+    `changed_by` is who moved it to the front of the queue.
+    """
 
     run_id: str
     status: RunStatus
@@ -55,6 +57,7 @@ class RunEvent(EventPayload, frozen=True):
     attempt: int | None = None
     created_at: str | None = None
     by: Person | None = None
+    changed_by: Person | None = None
 
 
 class RunChange(EventPayload, frozen=True):
@@ -162,6 +165,7 @@ def _build_queued_run(fact: Fact, run: str, payload: dict[str, Any]) -> RunEvent
         attempt=whole_number_at(payload, "attempt"),
         created_at=_read_times(fact).get("created_at") or sent_at(fact.created_at),
         by=to_person(payload.get("by")),
+        changed_by=to_person(payload.get("changedBy")),
     )
 
 
@@ -184,7 +188,9 @@ def _to_queue_change(fact: Fact) -> TypedPayload | None:
         before, after = _HOLDS[change]
         reason = text_at(fact.payload, "reason")
         by = to_person(fact.payload.get("changedBy"))
-        return _STATUS, RunStatusChange(run_id=run, from_=before, to=after, reason=reason, by=by)
+        return _STATUS, RunStatusChange(
+            run_id=run, from_=before, to=after, reason=reason, by=by, **_read_times(fact)
+        )
     if change in _QUEUED:
         return "run.queued", _build_queued_run(fact, run, fact.payload)
     if change not in _UNQUEUED or text_at(fact.payload, "steerId") is not None:

@@ -4,11 +4,16 @@
 counts attempts, a sign-in says so, a summary names the calls it sums up; else its status decides.
 """
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from factwire.edge.events.run_events import to_run_status
 from factwire.facts import Fact, entity_of
-from factwire.facts.classes.payloads import HookPayload, PermissionPayload
+from factwire.facts.classes.payloads import (
+    HookPayload,
+    PermissionPayload,
+    RouteAction,
+    RouteDecision,
+)
 from factwire.facts.json_values import (
     finite_number_at,
     list_at,
@@ -53,21 +58,8 @@ class AgentResult(EventPayload, frozen=True):
     structured_output: Any = None
 
 
-class CoordinatorRouteDecision(EventPayload, frozen=True, rename=None):
+class CoordinatorRouteDecision(RouteDecision, EventPayload, frozen=True, rename=None):
     """Whom a coordinator gives the work to next; its fields are spelt as the Hub spells them."""
-
-    action: Literal["delegate", "review", "approve", "finish"]
-    next_worker: str | None = None
-    instructions: str | None = None
-    reasoning: str | None = None
-    context: Any = None
-    approved: bool | None = None
-    feedback: str | None = None
-    summary: str | None = None
-    blocked_reason: str | None = None
-    subtask_id: str | None = None
-    parent_task_id: str | None = None
-    correlation_id: str | None = None
 
 
 class ApiRetry(EventPayload, frozen=True):
@@ -148,7 +140,7 @@ _SESSION_STATES: Final[dict[str, Literal["idle", "running", "requires_action"]]]
     "waiting": "requires_action",
 }
 _ENDED: Final = {"completed": True, "failed": False, "canceled": False}
-_ROUTES: Final = ("delegate", "review", "approve", "finish")
+_ROUTES: Final = get_args(RouteAction)
 
 
 def _to_session_init(fact: Fact) -> TypedPayload | None:
@@ -313,26 +305,14 @@ def _to_route_decision(fact: Fact) -> TypedPayload | None:
     payload, action = fact.payload, text_at(fact.payload, "action")
     if action not in _ROUTES:
         return None
-    approved, route = (
-        payload.get("approved"),
-        {name: text_at(payload, name) for name in _ROUTE_TEXTS},
-    )
-    known: dict[str, Any] = {"action": action, "context": payload.get("context"), **route}
+    approved = payload.get("approved")
+    known: dict[str, Any] = {name: text_at(payload, name) for name in _ROUTE_FIELDS}
+    known |= {"action": action, "context": payload.get("context")}
     known["approved"] = approved if type(approved) is bool else None
     return "run.agent.route_decision", CoordinatorRouteDecision(**known)
 
 
-_ROUTE_TEXTS: Final = (
-    "next_worker",
-    "instructions",
-    "reasoning",
-    "feedback",
-    "summary",
-    "blocked_reason",
-    "subtask_id",
-    "parent_task_id",
-    "correlation_id",
-)
+_ROUTE_FIELDS: Final = CoordinatorRouteDecision.__struct_fields__
 
 _STATUS_TYPES: Final = (
     "run.agent.api_retry",

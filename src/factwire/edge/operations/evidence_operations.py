@@ -30,7 +30,7 @@ from factwire.evidence import (
     open_pack,
     verify_pack,
 )
-from factwire.facts import InvalidRef, Ref
+from factwire.facts import InvalidRef, Person, Ref
 from factwire.facts.resources import EvidenceRow
 from factwire.journal import Journal
 from factwire.journal.blobs import BlobMissing
@@ -42,7 +42,13 @@ _PIECE: Final = 256 * 1024
 
 
 async def export_pack(
-    edge: EdgeContext, evidence_id: str, thread_id: str, *, with_blobs: bool, trace_id: str
+    edge: EdgeContext,
+    evidence_id: str,
+    thread_id: str,
+    *,
+    with_blobs: bool,
+    by: Person,
+    trace_id: str,
 ) -> EvidenceRow:
     """Make a pack of a thread; one with this id already is the one that was asked for before."""
     known = edge.records.evidence.get(evidence_id)
@@ -59,11 +65,16 @@ async def export_pack(
     }
     if row.runtime_id == edge.mint.runtime_id:
         await edge.write(
-            thread_id, ("evidence.exported", payload), trace_id=trace_id, evidence_id=evidence_id
+            thread_id,
+            ("evidence.exported", payload),
+            trace_id=trace_id,
+            by=by,
+            evidence_id=evidence_id,
         )
     else:
         payload["aboutThread"] = thread_id
-        fact = edge.build_fact("evidence.exported", payload, trace_id, evidence_id=evidence_id)
+        ids = {"evidence_id": evidence_id, "project_id": row.project_id}
+        fact = edge.build_fact("evidence.exported", payload, trace_id, by=by, **ids)
         await edge.append(fact)
     return find_pack(edge, evidence_id)
 

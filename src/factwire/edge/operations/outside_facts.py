@@ -337,6 +337,7 @@ async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDeci
             "decision": wanted,
             "decidedBy": msgspec.to_builtins(decided.by),
             "reason": decided.reason,
+            "requestedAt": row.created_at,
             "applied": False,
             "response": decided.response,
             BESIDE_THREAD: row.thread_id,

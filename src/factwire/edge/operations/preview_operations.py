@@ -11,6 +11,7 @@ from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import PREVIEWS
 from factwire.edge.preview_server import TooManyPreviews
 from factwire.edge.preview_site import PathMissing, PathRefused, ServedFolder
+from factwire.facts import Person
 from factwire.facts.resources import Preview, Run
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime.processes.process_spec import FolderRefused
@@ -21,7 +22,14 @@ _log = logger("factwire.edge")
 
 
 async def start_preview(
-    edge: EdgeContext, preview_id: str, run_id: str, path: str, *, host: str, trace_id: str
+    edge: EdgeContext,
+    preview_id: str,
+    run_id: str,
+    path: str,
+    *,
+    host: str,
+    by: Person,
+    trace_id: str,
 ) -> Preview:
     """Serve a folder of a run; one with this id already is the one that was asked for before."""
     known = edge.records.previews.get(preview_id)
@@ -52,6 +60,7 @@ async def start_preview(
             thread.thread_id,
             ("preview.ready", payload),
             trace_id=trace_id,
+            by=by,
             run_id=run_id,
             project_id=thread.project_id,
         )
@@ -61,10 +70,10 @@ async def start_preview(
     return find_preview(edge, preview_id)
 
 
-async def end_preview(edge: EdgeContext, preview_id: str, trace_id: str) -> Preview:
+async def end_preview(edge: EdgeContext, preview_id: str, by: Person, trace_id: str) -> Preview:
     """Serve a preview no longer; one that has stopped already is only told again."""
     row = find_preview(edge, preview_id)
-    if row.status == "ready" and not await _stop_and_record(edge, row, "requested", trace_id):
+    if row.status == "ready" and not await _stop_and_record(edge, row, "requested", trace_id, by):
         raise Problem(
             409,
             "preview_elsewhere",
@@ -73,18 +82,22 @@ async def end_preview(edge: EdgeContext, preview_id: str, trace_id: str) -> Prev
     return edge.records.previews.get(preview_id) or row
 
 
-async def stop_thread_previews(edge: EdgeContext, thread_id: str, trace_id: str) -> None:
+async def stop_thread_previews(
+    edge: EdgeContext, thread_id: str, trace_id: str, by: Person
+) -> None:
     """Serve nothing of a thread any more."""
     for row in _ready_previews(edge):
         if row.thread_id == thread_id:
-            await _stop_and_record(edge, row, "thread_deleted", trace_id)
+            await _stop_and_record(edge, row, "thread_deleted", trace_id, by)
 
 
-async def stop_run_previews(edge: EdgeContext, run_ids: set[str], trace_id: str) -> None:
+async def stop_run_previews(
+    edge: EdgeContext, run_ids: set[str], trace_id: str, by: Person
+) -> None:
     """Serve nothing of some runs any more."""
     for row in _ready_previews(edge):
         if row.run_id in run_ids:
-            await _stop_and_record(edge, row, "worktree_removed", trace_id)
+            await _stop_and_record(edge, row, "worktree_removed", trace_id, by)
 
 
 async def stop_all_previews(edge: EdgeContext) -> None:
@@ -154,14 +167,18 @@ async def _end_quietly(edge: EdgeContext, preview_id: str, *, reason: str) -> No
         _log.warning("preview_stop_untold", preview_id=preview_id, exc_info=error)
 
 
-async def _stop_and_record(edge: EdgeContext, row: Preview, reason: str, trace_id: str) -> bool:
+async def _stop_and_record(
+    edge: EdgeContext, row: Preview, reason: str, trace_id: str, by: Person | None = None
+) -> bool:
     if not await edge.previews.stop(row.preview_id):
         return False
-    await _record_stopped(edge, row, reason, trace_id)
+    await _record_stopped(edge, row, reason, trace_id, by)
     return True
 
 
-async def _record_stopped(edge: EdgeContext, row: Preview, reason: str, trace_id: str) -> None:
+async def _record_stopped(
+    edge: EdgeContext, row: Preview, reason: str, trace_id: str, by: Person | None = None
+) -> None:
     payload: dict[str, Any] = {
         "previewId": row.preview_id,
         "runId": row.run_id,
@@ -173,6 +190,7 @@ async def _record_stopped(edge: EdgeContext, row: Preview, reason: str, trace_id
         row.thread_id or "",
         ("preview.stopped", {name: value for name, value in payload.items() if value is not None}),
         trace_id=trace_id,
+        by=by,
         run_id=row.run_id,
         project_id=row.project_id,
     )

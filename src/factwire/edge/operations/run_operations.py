@@ -332,9 +332,12 @@ async def list_queue(edge: EdgeContext, thread_id: str) -> Page[QueuedRun]:
     return Page(items=waiting, as_of=str(edge.cursor))
 
 
-async def promote_queued_run(edge: EdgeContext, thread_id: str, run_id: str) -> Page[QueuedRun]:
+async def promote_queued_run(
+    edge: EdgeContext, thread_id: str, run_id: str, by: Person
+) -> Page[QueuedRun]:
+    turn_id = await _find_queued_turn(edge, thread_id, run_id)
     with translate_refusals():
-        await edge.runtime.promote(thread_id, await _find_queued_turn(edge, thread_id, run_id))
+        await edge.runtime.promote(thread_id, turn_id, by=by)
     return await _list_settled_queue(edge, thread_id)
 
 
@@ -349,9 +352,12 @@ async def release_queued_runs(
     return await _list_settled_queue(edge, thread_id)
 
 
-async def steer_queued_run(edge: EdgeContext, thread_id: str, run_id: str) -> Page[QueuedRun]:
+async def steer_queued_run(
+    edge: EdgeContext, thread_id: str, run_id: str, by: Person
+) -> Page[QueuedRun]:
+    turn_id = await _find_queued_turn(edge, thread_id, run_id)
     with translate_refusals():
-        await edge.runtime.steer_queued(thread_id, await _find_queued_turn(edge, thread_id, run_id))
+        await edge.runtime.steer_queued(thread_id, turn_id, by=by)
     return await _list_settled_queue(edge, thread_id)
 
 

@@ -12,6 +12,7 @@ import msgspec
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import FORKED_TEXT_CHARACTERS, FORKED_VERSIONS
 from factwire.edge.operations import preview_operations, worktree_operations
+from factwire.edge.records import Records
 from factwire.facts import Person
 from factwire.facts.resources import Conversation, Project, Thread
 from factwire.projection import ProjectionState, conversation
@@ -23,7 +24,13 @@ from factwire.serving.streams import read_cursor
 
 
 async def add_project(
-    edge: EdgeContext, project_id: str, name: str, work_dir: str | None, trace_id: str
+    edge: EdgeContext,
+    project_id: str,
+    name: str,
+    work_dir: str | None,
+    *,
+    by: Person,
+    trace_id: str,
 ) -> Project:
     """Make a project; one with this id already is the one that was asked for before."""
     known = edge.records.projects.get(project_id)
@@ -32,12 +39,14 @@ async def add_project(
     payload: dict[str, Any] = {"name": name}
     if work_dir is not None:
         payload["workDir"] = str(edge.runtime.workspaces.resolve(work_dir))
-    await _write_project_fact(edge, "project.created", project_id, payload, trace_id)
+    await _write_project_fact(
+        edge, "project.created", project_id, payload, by=by, trace_id=trace_id
+    )
     return find_project(edge, project_id)
 
 
 async def update_project(
-    edge: EdgeContext, project_id: str, changes: dict[str, str], trace_id: str
+    edge: EdgeContext, project_id: str, changes: dict[str, str], *, by: Person, trace_id: str
 ) -> Project:
     """Rename a project or change its folder."""
     row = find_project(edge, project_id)
@@ -45,11 +54,13 @@ async def update_project(
     if "workDir" in changes:
         payload["workDir"] = str(edge.runtime.workspaces.resolve(changes["workDir"]))
     if changes:
-        await _write_project_fact(edge, "project.updated", project_id, payload, trace_id)
+        await _write_project_fact(
+            edge, "project.updated", project_id, payload, by=by, trace_id=trace_id
+        )
     return find_project(edge, project_id)
 
 
-async def remove_project(edge: EdgeContext, project_id: str, trace_id: str) -> None:
+async def remove_project(edge: EdgeContext, project_id: str, *, by: Person, trace_id: str) -> None:
     """Remove a project; refused while it has active threads."""
     find_project(edge, project_id)
     threads = edge.records.threads.newest(project_id=project_id, status="active")
@@ -59,7 +70,7 @@ async def remove_project(edge: EdgeContext, project_id: str, trace_id: str) -> N
             "project_in_use",
             "active threads belong to this project; archive or delete them first",
         )
-    await _write_project_fact(edge, "project.deleted", project_id, {}, trace_id)
+    await _write_project_fact(edge, "project.deleted", project_id, {}, by=by, trace_id=trace_id)
 
 
 def find_project(edge: EdgeContext, project_id: str) -> Project:
@@ -71,10 +82,16 @@ def find_project(edge: EdgeContext, project_id: str) -> Project:
 
 
 async def _write_project_fact(
-    edge: EdgeContext, event_class: str, project_id: str, payload: dict[str, Any], trace_id: str
+    edge: EdgeContext,
+    event_class: str,
+    project_id: str,
+    payload: dict[str, Any],
+    *,
+    by: Person,
+    trace_id: str,
 ) -> None:
     fields = {"projectId": project_id, **payload}
-    await edge.append(edge.build_fact(event_class, fields, trace_id, project_id=project_id))
+    await edge.append(edge.build_fact(event_class, fields, trace_id, by=by, project_id=project_id))
 
 
 def _row_fields(row: Project | Thread, *names: str) -> dict[str, Any]:
@@ -89,6 +106,8 @@ async def add_conversation(
     conversation_id: str,
     title: str | None,
     project_id: str | None,
+    *,
+    by: Person,
     trace_id: str,
 ) -> Conversation:
     """Make a conversation; one with this id already is the one that was asked for before."""
@@ -100,7 +119,7 @@ async def add_conversation(
     fields = {"conversationId": conversation_id, "title": title, "projectId": project_id}
     payload = {name: value for name, value in fields.items() if value is not None}
     ids = {"conversation_id": conversation_id, "project_id": project_id}
-    await edge.append(edge.build_fact("conversation.created", payload, trace_id, **ids))
+    await edge.append(edge.build_fact("conversation.created", payload, trace_id, by=by, **ids))
     return find_conversation(edge, conversation_id)
 
 
@@ -113,7 +132,13 @@ def find_conversation(edge: EdgeContext, conversation_id: str) -> Conversation:
 
 
 async def add_conversation_member(
-    edge: EdgeContext, conversation_id: str, member_id: str, member_type: str, trace_id: str
+    edge: EdgeContext,
+    conversation_id: str,
+    member_id: str,
+    member_type: str,
+    *,
+    by: Person,
+    trace_id: str,
 ) -> Conversation:
     """Add a member to a conversation."""
     payload = {
@@ -122,7 +147,8 @@ async def add_conversation_member(
         "memberType": member_type,
     }
     ids = {"conversation_id": conversation_id}
-    await edge.append(edge.build_fact("conversation.member.added", payload, trace_id, **ids))
+    fact = edge.build_fact("conversation.member.added", payload, trace_id, by=by, **ids)
+    await edge.append(fact)
     return find_conversation(edge, conversation_id)
 
 
@@ -151,6 +177,7 @@ async def add_thread(edge: EdgeContext, new: NewThread, trace_id: str) -> Thread
         new.thread_id,
         ("thread.created", {**_thread_fields(new), "status": "active"}),
         trace_id=trace_id,
+        by=new.by,
         project_id=new.project_id,
         conversation_id=new.conversation_id,
     )
@@ -164,13 +191,15 @@ async def update_thread(
     row = edge.find_own_thread(thread_id)
     fresh = {name: value for name, value in changes.items() if _current_value(row, name) != value}
     if fresh:
-        payload = {
-            **_row_fields(row, *_THREAD_FIELDS),
-            **fresh,
-            "by": msgspec.to_builtins(by),
-        }
-        await edge.write(thread_id, ("thread.updated", payload), trace_id=trace_id)
+        payload = {**describe_thread(edge.records, thread_id), **fresh}
+        await edge.write(thread_id, ("thread.updated", payload), trace_id=trace_id, by=by)
     return edge.find_thread(thread_id)
+
+
+def describe_thread(records: Records, thread_id: str) -> dict[str, Any]:
+    """What every change of a thread reports of it; nothing of one that is not listed."""
+    row = records.threads.get(thread_id)
+    return {} if row is None else _row_fields(row, *_THREAD_FIELDS)
 
 
 _THREAD_FIELDS: Final = (
@@ -184,16 +213,17 @@ _THREAD_FIELDS: Final = (
 )
 
 
-async def remove_thread(edge: EdgeContext, thread_id: str, trace_id: str) -> None:
+async def remove_thread(edge: EdgeContext, thread_id: str, *, by: Person, trace_id: str) -> None:
     """Take a thread off every list, stop its previews and remove the worktrees of its runs;
     refused while a turn runs on it.
     """
     row = edge.find_own_thread(thread_id)
     if row.activity in ("running", "waiting"):
         raise Problem(409, "active_run_exists", "a run is active on this thread; cancel it first")
-    await preview_operations.stop_thread_previews(edge, thread_id, trace_id)
+    await preview_operations.stop_thread_previews(edge, thread_id, trace_id, by)
     await worktree_operations.remove_thread_worktrees(edge, thread_id)
-    await edge.write(thread_id, ("thread.deleted", {"threadId": thread_id}), trace_id=trace_id)
+    gone = ("thread.deleted", {"threadId": thread_id})
+    await edge.write(thread_id, gone, trace_id=trace_id, by=by)
 
 
 async def read_state_at(
@@ -233,7 +263,6 @@ async def add_fork(
         "fromCursor": str(seen.cursor),
         "title": new.title or parent.title,
         "agentId": new.agent_id or parent.agent_id,
-        "by": msgspec.to_builtins(new.by),
     }
     payload = {name: value for name, value in forked.items() if value is not None}
     await edge.write(
@@ -241,6 +270,7 @@ async def add_fork(
         ("thread.forked", payload),
         *windows,
         trace_id=trace_id,
+        by=new.by,
         project_id=new.project_id or parent.project_id,
     )
     return edge.find_thread(new.thread_id)
@@ -305,7 +335,6 @@ def _thread_fields(new: NewThread) -> dict[str, Any]:
         "conversationId": new.conversation_id,
         "title": new.title,
         "agentId": new.agent_id,
-        "by": msgspec.to_builtins(new.by),
     }
     return {name: value for name, value in known.items() if value is not None}
 

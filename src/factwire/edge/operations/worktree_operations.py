@@ -15,6 +15,7 @@ import msgspec
 
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.operations import preview_operations
+from factwire.facts import Person
 from factwire.facts.resources import Run, RunWorktree
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime.sandbox import Worktree, WorktreeUnavailable, add_worktree, remove_worktree
@@ -66,7 +67,7 @@ async def settle_worktrees(edge: EdgeContext) -> None:
             _log.warning("worktree_not_removed", run_id=run_id, exc_info=error)
 
 
-async def remove_run_worktree(edge: EdgeContext, run: Run, trace_id: str) -> None:
+async def remove_run_worktree(edge: EdgeContext, run: Run, by: Person, trace_id: str) -> None:
     """Remove the worktree of a run that has ended, with whatever it holds; raises `Problem`."""
     worktree = run.worktree
     if worktree is None:
@@ -74,7 +75,8 @@ async def remove_run_worktree(edge: EdgeContext, run: Run, trace_id: str) -> Non
     sharing = _runs_sharing(edge, worktree)
     if any(each.status not in _ENDED for each in sharing):
         raise Problem(409, "active_run_exists", "a run is still using it; cancel it first")
-    await preview_operations.stop_run_previews(edge, {each.run_id for each in sharing}, trace_id)
+    runs = {each.run_id for each in sharing}
+    await preview_operations.stop_run_previews(edge, runs, trace_id, by)
     await _remove_own(edge, worktree)
 
 

@@ -55,6 +55,10 @@ def _words_of(thread: Thread) -> str:
     return (thread.title or "").casefold()
 
 
+def _project_of(thread: PlacedThread) -> str | None:
+    return thread.place.project_id
+
+
 def _worktree_of(run: Run) -> str | None:
     return None if run.worktree is None else run.worktree.path
 
@@ -93,7 +97,7 @@ class Records:
             "previews", Preview, "thread_id", "run_id", "status"
         )
         self.evidence: RowTable[EvidenceRow] = table("evidence", EvidenceRow, "thread_id")
-        self.places: RowTable[PlacedThread] = table("places", PlacedThread)
+        self.places: RowTable[PlacedThread] = table("places", PlacedThread, project_id=_project_of)
         self.removals: RowTable[PendingRemoval] = table("removals", PendingRemoval)
         """By thread: what retention is to remove of it, and has not yet."""
         self.retention_runs: RowTable[LastRetention] = table("retention_runs", LastRetention)

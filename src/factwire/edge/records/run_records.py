@@ -88,7 +88,8 @@ def _drop_run(
     if run is not None and run.status in _WAITING:
         run.status, run.reason = "cancelled", reason
         run.steered_into = None if into is None else run_of(into)
-        run.cancelled_by = to_person(fact.payload.get("by"))
+        person = fact.payload.get("changedBy") or fact.payload.get("by")
+        run.cancelled_by = to_person(person)
         run.finished_at = run.updated_at = fact.created_at
         _dequeue_run(_find_thread(records, fact), run)
 
@@ -101,6 +102,7 @@ def _enqueue_run(
         records, seq, fact, turn_id, payload
     )
     if run.status in _WAITING:
+        run.agent_id = text_at(payload, "agentId") or run.agent_id
         run.status = "held" if text_at(payload, "status") == "held" else "queued"
         if thread is not None and run.run_id not in thread.queued_runs:
             thread.queued_runs = (*thread.queued_runs, run.run_id)
@@ -195,7 +197,7 @@ def _add_run(
         run_id,
         Run(
             seq=seq,
-            created_at=fact.created_at,
+            created_at=text_at(payload, "createdAt") or fact.created_at,
             updated_at=fact.created_at,
             run_id=run_id,
             turn_id=turn_id,

@@ -220,6 +220,7 @@ def _update_project(records: "Records", seq: int, fact: Fact) -> None:
             updated_at=fact.created_at,
             project_id=project_id,
             name=text_at(payload, "name") or project_id,
+            by=to_person(payload.get("by")),
         ),
     )
     row.updated_at = fact.created_at
@@ -246,6 +247,7 @@ def _add_conversation(records: "Records", seq: int, fact: Fact) -> None:
             conversation_id=conversation_id,
             title=text_at(fact.payload, "title"),
             project_id=id_of(fact, "projectId"),
+            by=to_person(fact.payload.get("by")),
         ),
     )
 
@@ -393,6 +395,7 @@ def _update_preview(records: "Records", seq: int, fact: Fact) -> None:
             project_id=fact.project_id,
             run_id=_run_key(records, fact),
             edge_id=fact.edge_id,
+            by=to_person(fact.payload.get("by")),
         ),
     )
     row.updated_at = fact.created_at
@@ -416,6 +419,7 @@ def _update_evidence(records: "Records", seq: int, fact: Fact) -> None:
             status="exported",
             thread_id=thread_id,
             project_id=fact.project_id,
+            by=to_person(fact.payload.get("by")),
         ),
     )
     row.updated_at = fact.created_at

@@ -16,7 +16,7 @@ from factwire.edge.routes.api_types import (
     BlobBody,
     EvidenceBody,
 )
-from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id, states_of
+from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id, person_of, states_of
 from factwire.facts import InvalidRef, parse_ref
 from factwire.facts.resources import (
     Artifact,
@@ -135,6 +135,7 @@ async def export_evidence(request: EdgeRequest, data: JSONBody[EvidenceBody]) ->
         new_id(request, "evd"),
         data.thread_id,
         with_blobs=data.with_blobs,
+        by=person_of(request),
         trace_id=trace_of(request),
     )
 

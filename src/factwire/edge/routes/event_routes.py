@@ -26,7 +26,7 @@ from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST
 from factwire.serving.rest import declare_answer, declare_body, decode_raw_body
 from factwire.serving.streams import FrameEncoder, Selection, read_cursor
 from factwire.serving.streams import read_message_page as read_page
-from factwire.serving.streams.stream_query import ensure_known_types
+from factwire.serving.streams.stream_query import ensure_known_types, parse_names
 
 View = Literal["runtime", "conversation"]
 Names = Annotated[
@@ -74,7 +74,7 @@ async def read_facts(
 ) -> Response[bytes]:
     """List facts after a cursor, oldest first; a WebSocket or event stream follows them live."""
     wanted = Filter(
-        project=project_id, thread=thread_id, run=run_id, classes=_split_names(classes, "classes")
+        project=project_id, thread=thread_id, run=run_id, classes=parse_names(classes, "classes")
     )
     selection = Selection(face="facts", view="runtime", filter=_nonempty_filter(wanted), types=())
     return await _read_page(request, selection, await _resolve_start(request, cursor, since), limit)
@@ -119,7 +119,7 @@ async def read_events_page(
     """One page of envelopes."""
     wanted, names = (
         Filter(project=project_id, thread=thread_id, run=run_id),
-        _split_names(types, "types"),
+        parse_names(types, "types"),
     )
     ensure_known_types(names, view, types_of_view)
     selection = Selection(face="events", view=view, filter=_nonempty_filter(wanted), types=names)
@@ -134,6 +134,7 @@ async def _read_page(
         selection,
         envelope_of=partial(build_envelope, edge_id=edge.edge_id, place_of=edge.place_of),
         place_of=edge.place_of,
+        threads_of=edge.threads_of,
     )
     after = None if cursor is None else await read_cursor(edge.journal, cursor)
     found = await read_page(edge.journal, encoder, after, limit)
@@ -154,15 +155,6 @@ async def _read_head(edge: EdgeContext) -> Cursor:
 
 def _nonempty_filter(wanted: Filter) -> Filter | None:
     return None if wanted == Filter() else wanted
-
-
-def _split_names(text: str | None, name: str) -> tuple[str, ...]:
-    if text is None:
-        return ()
-    names = sorted({part.strip().removesuffix(".") for part in text.split(",")})
-    if not all(names):
-        raise Problem(400, "invalid_parameter", f"{name}: expected names separated by commas")
-    return tuple(names)
 
 
 ROUTES = [read_events, read_facts, post_facts]

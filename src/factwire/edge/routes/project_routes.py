@@ -7,7 +7,7 @@ from litestar.status_codes import HTTP_201_CREATED, HTTP_204_NO_CONTENT
 
 from factwire.edge.operations import thread_operations
 from factwire.edge.routes.api_types import ConversationBody, MemberBody, ProjectBody, ProjectChange
-from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id
+from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id, person_of
 from factwire.facts.resources import Conversation, Page, Project
 from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, build_page
 from factwire.serving.rest import trace_of
@@ -26,8 +26,14 @@ async def list_projects(
 async def create_project(request: EdgeRequest, data: JSONBody[ProjectBody]) -> Project:
     """Create a project; its folder must be in an allowed workspace."""
     project_id = new_id(request, "prj")
-    edge, trace = edge_of(request), trace_of(request)
-    return await thread_operations.add_project(edge, project_id, data.name, data.work_dir, trace)
+    return await thread_operations.add_project(
+        edge_of(request),
+        project_id,
+        data.name,
+        data.work_dir,
+        by=person_of(request),
+        trace_id=trace_of(request),
+    )
 
 
 @get("/v1/projects/{project_id:str}", tags=["projects"])
@@ -44,14 +50,16 @@ async def change_project(
     fields = {"name": data.name, "workDir": data.work_dir}
     changes = {name: value for name, value in fields.items() if value is not msgspec.UNSET}
     return await thread_operations.update_project(
-        edge_of(request), project_id, changes, trace_of(request)
+        edge_of(request), project_id, changes, by=person_of(request), trace_id=trace_of(request)
     )
 
 
 @delete("/v1/projects/{project_id:str}", status_code=HTTP_204_NO_CONTENT, tags=["projects"])
 async def delete_project(request: EdgeRequest, project_id: FromPath[str]) -> None:
     """Remove a project; refused while it has active threads."""
-    await thread_operations.remove_project(edge_of(request), project_id, trace_of(request))
+    await thread_operations.remove_project(
+        edge_of(request), project_id, by=person_of(request), trace_id=trace_of(request)
+    )
 
 
 @get("/v1/conversations", tags=["conversations"])
@@ -70,7 +78,12 @@ async def create_conversation(
     """Create a conversation, which can have threads and members."""
     conversation_id = new_id(request, "cnv")
     return await thread_operations.add_conversation(
-        edge_of(request), conversation_id, data.title, data.project_id, trace_of(request)
+        edge_of(request),
+        conversation_id,
+        data.title,
+        data.project_id,
+        by=person_of(request),
+        trace_id=trace_of(request),
     )
 
 
@@ -94,7 +107,12 @@ async def add_member(
     if row.members.get(data.member_id) == data.member_type:
         return row
     return await thread_operations.add_conversation_member(
-        edge, conversation_id, data.member_id, data.member_type, trace_of(request)
+        edge,
+        conversation_id,
+        data.member_id,
+        data.member_type,
+        by=person_of(request),
+        trace_id=trace_of(request),
     )
 
 

@@ -293,6 +293,7 @@ async def create_preview(request: EdgeRequest, data: JSONBody[PreviewBody]) -> P
         data.run_id,
         data.path,
         host=request.url.hostname or "127.0.0.1",
+        by=person_of(request),
         trace_id=trace_of(request),
     )
 
@@ -306,7 +307,9 @@ async def read_preview(request: EdgeRequest, preview_id: FromPath[str]) -> Previ
 @post("/v1/previews/{preview_id:str}/:stop", status_code=200, tags=["previews"])
 async def stop_preview(request: EdgeRequest, preview_id: FromPath[str]) -> Preview:
     """Stop a preview."""
-    return await preview_operations.end_preview(edge_of(request), preview_id, trace_of(request))
+    return await preview_operations.end_preview(
+        edge_of(request), preview_id, person_of(request), trace_of(request)
+    )
 
 
 @delete("/v1/runs/{run_id:str}/worktree", status_code=HTTP_204_NO_CONTENT, tags=["runs"])
@@ -315,7 +318,7 @@ async def delete_worktree(request: EdgeRequest, run_id: FromPath[str]) -> None:
     edge = edge_of(request)
     run = run_operations.find_run(edge, run_id)
     edge.find_own_thread(run.thread_id or "")
-    await worktree_operations.remove_run_worktree(edge, run, trace_of(request))
+    await worktree_operations.remove_run_worktree(edge, run, person_of(request), trace_of(request))
 
 
 PREVIEW_ROUTES: list[Any] = [

@@ -185,7 +185,9 @@ async def change_thread(
 @delete("/v1/threads/{thread_id:str}", status_code=HTTP_204_NO_CONTENT, tags=["threads"])
 async def delete_thread(request: EdgeRequest, thread_id: FromPath[str]) -> None:
     """Delete a thread from all lists; its facts stay in the journal, subject to retention."""
-    await thread_operations.remove_thread(edge_of(request), thread_id, trace_of(request))
+    await thread_operations.remove_thread(
+        edge_of(request), thread_id, by=person_of(request), trace_id=trace_of(request)
+    )
 
 
 @post("/v1/threads/{thread_id:str}/:archive", status_code=200, tags=["threads"])
@@ -320,7 +322,9 @@ async def promote_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
 ) -> Page[QueuedRun]:
     """Move a queued run to the front."""
-    return await run_operations.promote_queued_run(edge_of(request), thread_id, run_id)
+    return await run_operations.promote_queued_run(
+        edge_of(request), thread_id, run_id, person_of(request)
+    )
 
 
 @post("/v1/threads/{thread_id:str}/queue/:continue", status_code=200, tags=["threads"])
@@ -346,7 +350,9 @@ async def steer_queued(
     request: EdgeRequest, thread_id: FromPath[str], run_id: FromPath[str]
 ) -> Page[QueuedRun]:
     """Send the prompt of a queued run to the active run instead."""
-    return await run_operations.steer_queued_run(edge_of(request), thread_id, run_id)
+    return await run_operations.steer_queued_run(
+        edge_of(request), thread_id, run_id, person_of(request)
+    )
 
 
 @delete("/v1/threads/{thread_id:str}/queue/{run_id:str}", status_code=200, tags=["threads"])

@@ -4,7 +4,7 @@ Every field is optional and fields beyond the declared ones are kept: a type say
 never that it is there.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -336,6 +336,26 @@ class TestRunPayload(Payload):
     skipped: int | None = None
 
 
+RouteAction = Literal["delegate", "review", "approve", "finish"]
+
+
+class RouteDecision(msgspec.Struct, frozen=True, kw_only=True):
+    """What a coordinator decides, as its structured output says it."""
+
+    action: RouteAction
+    next_worker: str | None = None
+    instructions: str | None = None
+    reasoning: str | None = None
+    context: Any = None
+    approved: bool | None = None
+    feedback: str | None = None
+    summary: str | None = None
+    blocked_reason: str | None = None
+    subtask_id: str | None = None
+    parent_task_id: str | None = None
+    correlation_id: str | None = None
+
+
 class RoutingPayload(Payload):
     """routing.*: which model was chosen among which."""
 
@@ -490,6 +510,7 @@ class ProjectPayload(Payload):
     work_dir: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
+    by: Person | str | None = None
 
 
 class ConversationPayload(Payload):
@@ -499,6 +520,7 @@ class ConversationPayload(Payload):
     project_id: str | None = None
     title: str | None = None
     created_at: str | None = None
+    by: Person | str | None = None
 
 
 class MemberPayload(Payload):
@@ -507,6 +529,7 @@ class MemberPayload(Payload):
     conversation_id: str | None = None
     member_id: str | None = None
     member_type: str | None = None
+    by: Person | str | None = None
 
 
 class ThreadPayload(Payload):
@@ -590,3 +613,4 @@ class PreviewPayload(Payload):
     artifact_id: str | None = None
     url: str | None = None
     status: str | None = None
+    by: Person | str | None = None

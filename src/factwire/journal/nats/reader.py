@@ -32,7 +32,7 @@ class NatsReader:
         self._state = mirror.state
         self._readers = readers
         # A filter that names nothing lets everything through.
-        self._wanted = wanted if wanted and (wanted.keys() or wanted.classes) else None
+        self._wanted = wanted if wanted and wanted != Filter() else None
         self._floor = 0
 
     @asynccontextmanager

@@ -174,9 +174,11 @@ class SegmentKeys:
     def candidates(self, wanted: Filter, start: int, upto: int) -> list[int]:
         """First seqs, from `start` to `upto`, of segments in which a filter may find something."""
         rows = [self._find_between(key, start, upto) for key in wanted.keys()]  # noqa: SIM118
+        unions: list[Iterable[str]] = [wanted.any_keys] if wanted.any_keys else []
         if wanted.classes:
-            of_class = wanted.class_keys(self._classes)
-            found = {each for key in of_class for each in self._find_between(key, start, upto)}
+            unions.append(wanted.class_keys(self._classes))
+        for keys in unions:
+            found = {each for key in keys for each in self._find_between(key, start, upto)}
             rows.append(array("Q", sorted(found)))
         rows.sort(key=len)
         others = [set(row) for row in rows[1:]]

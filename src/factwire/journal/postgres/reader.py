@@ -200,8 +200,12 @@ class PageReader:
         """
         arguments = (self._journal, seq, PAGE_BYTES, PAGE_CHUNKS)
         names = wanted.keys() if wanted else ()
-        if wanted is None or not (names or wanted.classes):
+        if wanted is None or not (names or wanted.classes or wanted.any_keys):
             return _build_page(await connection.fetch(_PAGE_OF_ALL, *arguments))
+        if wanted.any_keys and not names:
+            # More than is wanted, where there are classes as well; the rest is left out later.
+            some = [self._keys.encode_posting(name) for name in wanted.any_keys]
+            return _build_page(await connection.fetch(_PAGE_OF_CLASS, *arguments, some))
         classes = await self._list_classes(connection, wanted)
         if names:
             first, *rest = (self._keys.encode_posting(name) for name in reversed(names))

@@ -299,7 +299,8 @@ def _write_all(file: int, data: bytes) -> None:
 def _read_file(path: Path, offset: int, length: int) -> bytes:
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        return os.pread(file, length, offset)
+        # The system refuses an offset that no file can have.
+        return os.pread(file, length, offset) if offset < os.fstat(file).st_size else b""
     finally:
         os.close(file)
 

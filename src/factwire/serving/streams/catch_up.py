@@ -9,13 +9,14 @@ a plain read of the same, with the bytes that its stream would have sent.
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 
-from factwire.journal import Cursor, FactBatch, Journal
+from factwire.journal import Cursor, FactBatch, Filter, Journal
 from factwire.serving.limits import (
     CATCH_UP_FACTS,
     CATCH_UP_ROUNDS,
@@ -50,19 +51,19 @@ async def read_message_page(
     """At most `limit` messages after a cursor; raises `CursorError`, having read nothing."""
     head = await journal.head()
     texts: list[bytes] = []
+    read = partial(journal.read, filter=encoder.build_replay_filter(), limit=CATCH_UP_FACTS)
     # At least once: only a read knows whether a cursor is one. It may be newer than the head was.
-    reached = await _read_piece(journal, encoder, after, texts, limit) or max(head, after or head)
+    reached = await _read_piece(read(after), encoder, texts, limit) or max(head, after or head)
     while reached.seq < head.seq and len(texts) < limit:
-        reached = await _read_piece(journal, encoder, reached, texts, limit) or head
+        reached = await _read_piece(read(reached), encoder, texts, limit) or head
     return MessagePage(texts=texts, cursor=reached, more=reached.seq < head.seq)
 
 
 async def _read_piece(
-    journal: Journal, encoder: FrameEncoder, after: Cursor | None, texts: list[bytes], limit: int
+    reading: AsyncIterator[FactBatch], encoder: FrameEncoder, texts: list[bytes], limit: int
 ) -> Cursor | None:
     """Add messages up to the limit; the place that was reached, None where nothing was left."""
     reached = None
-    reading = journal.read(after, filter=encoder.stored_filter, limit=CATCH_UP_FACTS)
     async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as batches:
         async for batch in batches:
             reached = batch.cursor
@@ -212,8 +213,9 @@ class CatchUp:
         """Send what lies between two places; a cursor that a reader named is always read from,
         because only the journal knows whether it is one.
         """
+        wanted = self._broadcast.encoder.build_replay_filter()
         while is_named or after is None or after.seq < target.seq:
-            reached = await self._read_piece(after, target)
+            reached = await self._read_piece(after, target, wanted)
             if self._sink.is_gone:
                 return target
             floor = after.seq if after else 0
@@ -230,9 +232,9 @@ class CatchUp:
             self._sent_seq = cursor.seq
             self._sink.write(encode_checkpoint(self._broadcast.wire, cursor))
 
-    async def _read_piece(self, after: Cursor | None, target: Cursor) -> int:
+    async def _read_piece(self, after: Cursor | None, target: Cursor, wanted: Filter | None) -> int:
         """Send at most one read's worth of facts; the seq that was reached."""
-        reached, wanted = target.seq, self._broadcast.encoder.stored_filter
+        reached = target.seq
         reading = self._feed.journal.read(after, filter=wanted, limit=CATCH_UP_FACTS)
         gathered, size = list[bytes](), 0
         async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as batches:

@@ -3,8 +3,9 @@
 Readers with the same selection share one channel, and the same bytes serve all of them: a WebSocket
 frame from a server is not masked and its header follows from its length alone. The stored bytes of
 a fact are set into its message as they are; nothing is encoded again. A filter looks at the type
-and the scope of the envelope, so that it means what the reader sees; the journal's own index has
-only the ids that a fact carries itself, so it is asked for threads and classes alone.
+and the scope of the envelope, so that it means what the reader sees. The journal's own index has
+only the ids that a fact carries itself: what is stored is read by all keys that such a fact can
+have, so that a read costs what it finds, and then looked at as what is live.
 """
 
 import re
@@ -17,7 +18,16 @@ import msgspec
 from factwire.facts import Fact
 from factwire.journal import Cursor, FactBatch, Filter
 from factwire.journal.cursor import MARK
-from factwire.serving.envelopes import Envelope, PlaceOf, View, encode_frame, has_no_place
+from factwire.journal.filter import CLASS_MARK, id_key
+from factwire.serving.envelopes import (
+    Envelope,
+    PlaceOf,
+    ThreadsOf,
+    View,
+    encode_frame,
+    has_no_place,
+    has_no_threads,
+)
 from factwire.serving.streams.journal_feed import DecodedBatch
 
 Face = Literal["events", "facts"]
@@ -34,7 +44,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stored_filter(self) -> Filter | None:
-        """The part of the filter that the journal's index answers exactly."""
+        """The part of the filter that the keys of a fact answer exactly."""
         if self.filter is None:
             return None
         stored = msgspec.structs.replace(self.filter, project=None, run=None)
@@ -151,13 +161,28 @@ class FrameEncoder:
         *,
         envelope_of: EnvelopeBuilder,
         place_of: PlaceOf = has_no_place,
+        threads_of: ThreadsOf = has_no_threads,
     ) -> None:
         self.selection = selection
+        self._threads_of = threads_of
         self.stored_filter = selection.stored_filter
         self._envelope_of = envelope_of
         self._place_of = place_of
         self._project = selection.filter.project if selection.filter else None
         self._run = selection.filter.run if selection.filter else None
+
+    def build_replay_filter(self) -> Filter | None:
+        """What the journal is asked for: all that is selected, as it is placed now, and little
+        else.
+        """
+        if self._run is not None:
+            keys = _list_run_keys(self._run)
+        elif self._project is not None:
+            threads = self._threads_of(self._project)
+            keys = {id_key("project", self._project), *(id_key("thread", each) for each in threads)}
+        else:
+            return self.stored_filter
+        return msgspec.structs.replace(self.stored_filter or Filter(), any_keys=frozenset(keys))
 
     def narrow(self, batch: FactBatch) -> FactBatch:
         """A batch without the lines that cannot be about the run: an envelope names a run by the id
@@ -224,6 +249,16 @@ class FrameEncoder:
                 else server_sent_event(message.name, message.text, str(Cursor(epoch, last)))
             )
         return EncodedFrames(b"".join(framed), last)
+
+
+def _list_run_keys(run: str) -> set[str]:
+    """The keys of which a fact about a run has one: its own id, that of its turn, or the class of
+    those that name the turn in another field.
+    """
+    bare = run.removeprefix("run_")
+    turns = {f"trn_{bare}", bare} if bare != run else set[str]()
+    named = {id_key("run", run), *(id_key("turn", turn) for turn in turns)}
+    return {*named, f"{CLASS_MARK}queue.changed"}
 
 
 def _encode_facts(batch: DecodedBatch, positions: Sequence[int]) -> Iterator[StreamMessage]:

@@ -29,7 +29,7 @@ from factwire.serving.asgi import (
     refuse,
     scope_trace_id,
 )
-from factwire.serving.envelopes import PlaceOf, has_no_place
+from factwire.serving.envelopes import PlaceOf, ThreadsOf, has_no_place, has_no_threads
 from factwire.serving.envelopes import Scope as EventScope
 from factwire.serving.limits import CLOSE_SECONDS, PING_SECONDS
 from factwire.serving.logs import logger
@@ -195,14 +195,12 @@ class StreamReaders:
         feed: JournalFeed,
         *,
         scope: EventScope,
-        envelope_of: EnvelopeBuilder,
-        place_of: PlaceOf,
+        build_encoder: Callable[[Selection], FrameEncoder],
     ) -> None:
         self.projections = LiveProjections(feed)
         self._feed = feed
         self._scope = scope
-        self._envelope_of = envelope_of
-        self._place_of = place_of
+        self._build_encoder = build_encoder
         self._broadcasts: dict[_Key, Broadcast] = {}
         self._entering: dict[StreamReader, None] = {}
 
@@ -256,9 +254,7 @@ class StreamReaders:
         key = selection, wire
         broadcast = self._broadcasts.get(key)
         if broadcast is None:
-            encoder = FrameEncoder(
-                selection, envelope_of=self._envelope_of, place_of=self._place_of
-            )
+            encoder = self._build_encoder(selection)
             broadcast = Broadcast(self._feed, encoder, wire, partial(self._close_broadcast, key))
             self._broadcasts[key] = broadcast
         return broadcast
@@ -306,7 +302,8 @@ class Streams:
 
     `types_of` are the types that `envelope_of` can make, `scope` is where errors of a stream come
     from, `server_name` what refusals call the server, `log_name` the logger of what begins and
-    ends, `place_of` the project and the conversation of a thread, by which streams can be filtered.
+    ends, `place_of` the project and the conversation of a thread, by which streams can be filtered,
+    and `threads_of` the threads of a project.
     """
 
     def __init__(
@@ -319,10 +316,14 @@ class Streams:
         envelope_of: EnvelopeBuilder,
         types_of: TypesOfView,
         place_of: PlaceOf = has_no_place,
+        threads_of: ThreadsOf = has_no_threads,
     ) -> None:
         self.feed = feed
         self._types_of = types_of
-        self.readers = StreamReaders(feed, scope=scope, envelope_of=envelope_of, place_of=place_of)
+        build_encoder = partial(
+            FrameEncoder, envelope_of=envelope_of, place_of=place_of, threads_of=threads_of
+        )
+        self.readers = StreamReaders(feed, scope=scope, build_encoder=build_encoder)
         self._server_name = server_name
         self._log = logger(log_name)
         self._stopping = False

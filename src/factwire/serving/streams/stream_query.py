@@ -30,9 +30,7 @@ from factwire.serving.limits import PAGE_ITEMS, PAGE_ITEMS_MOST, QUERY_CHARACTER
 from factwire.serving.streams.frame_encoder import Face, Selection
 from factwire.serving.streams.stream_sinks import CURSOR_EXPIRED, CURSOR_INVALID, CloseReason
 
-_IDS: Final[Mapping[str, str]] = {"projectId": "project", "threadId": "thread", "runId": "run"}
-"""Name in a query → field of a filter."""
-
+_IDS: Final = ("projectId", "threadId", "runId")
 _STREAM: Final = frozenset({"cursor", "stream", "ticket"})
 """What every stream takes; a ticket was looked at before anybody asks here."""
 
@@ -45,7 +43,8 @@ QUERY_NAMES: Final[Mapping[str, frozenset[str]]] = {
 
 _T = TypeVar("_T", bound=str)
 
-_LISTS: Final = frozenset({"types", "classes"})
+LIST_PARAMETERS: Final = frozenset({"types", "classes"})
+"""Parameters that hold several names; a stream takes them more than once."""
 
 
 class StreamStart(msgspec.Struct, frozen=True):
@@ -91,11 +90,13 @@ def read_query(
     """
     pairs = _read_pairs(face, query)
     view: View = _parse_choice(pairs, "view", VIEWS, "runtime")
-    types = _parse_names(pairs, "types")
+    types = parse_names(pairs.get("types"), "types")
     ensure_known_types(types, view, types_of)
     wanted = Filter(
-        **{field: pairs[name] for name, field in _IDS.items() if name in pairs},
-        classes=_parse_names(pairs, "classes"),
+        project=pairs.get("projectId"),
+        thread=pairs.get("threadId"),
+        run=pairs.get("runId"),
+        classes=parse_names(pairs.get("classes"), "classes"),
     )
     return StreamQuery(
         selection=Selection(
@@ -119,7 +120,7 @@ def read_start(pairs: Mapping[str, str], last_event_id: str | None) -> StreamSta
     if since not in (None, "now"):
         raise _invalid_parameter("since", "the word now", since)
     if last_event_id:
-        return StreamStart(_check_length("Last-Event-ID", last_event_id))
+        return StreamStart(check_length("Last-Event-ID", last_event_id))
     if since and "cursor" in pairs:
         raise Problem(400, "conflicting_parameters", "use a cursor or since=now, not both")
     return StreamStart(pairs.get("cursor"), since == "now")
@@ -133,9 +134,9 @@ def _read_pairs(face: Literal["events", "facts", "projection"], query: bytes) ->
             raise Problem(400, "unknown_parameter", f"unknown parameter {name[:80]!r}; use {known}")
         if not value:
             raise _invalid_parameter(name, "a value", "")
-        if name in found and name not in _LISTS:
+        if name in found and name not in LIST_PARAMETERS:
             raise Problem(400, "repeated_parameter", f"{name} can be used only once")
-        _check_length(name, value)
+        check_length(name, value)
         found[name] = f"{found[name]},{value}" if name in found else value
     return found
 
@@ -149,14 +150,15 @@ def _parse_pairs(query: bytes) -> list[tuple[str, str]]:
         raise Problem(400, "invalid_query", f"the query cannot be read: {error}") from None
 
 
-def _parse_names(pairs: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """Names between commas, in one order, so that equal filters are equal."""
-    text = pairs.get(name)
+def parse_names(text: str | None, name: str) -> tuple[str, ...]:
+    """Names between commas, in one order, so that equal filters are equal; raises `Problem`."""
     if text is None:
         return ()
     names = sorted({part.strip().removesuffix(".") for part in text.split(",")})
     if not all(names):
         raise _invalid_parameter(name, "names separated by commas", text)
+    for each in names:
+        _ensure_short(name, each)
     if len(names) > QUERY_TYPES:
         raise _invalid_parameter(name, f"at most {QUERY_TYPES} names", f"{len(names)} names")
     return tuple(names)
@@ -179,12 +181,20 @@ def _parse_limit(pairs: Mapping[str, str]) -> int:
     return int(text)
 
 
-def _check_length(name: str, value: str) -> str:
+def check_length(name: str, value: str) -> str:
+    """A value that is not too long, or a list, whose names are looked at one by one; raises
+    `Problem`.
+    """
+    if name not in LIST_PARAMETERS:
+        _ensure_short(name, value)
+    return value
+
+
+def _ensure_short(name: str, value: str) -> None:
     if len(value) > QUERY_CHARACTERS:
         raise _invalid_parameter(
             name, f"at most {QUERY_CHARACTERS} characters", f"{len(value)} characters"
         )
-    return value
 
 
 def _invalid_parameter(name: str, expected: str, got: str | None) -> Problem:

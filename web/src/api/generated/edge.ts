@@ -63,34 +63,41 @@ export interface RunErrorEvent {
   details?: JsonObject | null;
 }
 
-/** A folder of work on this machine. */
+/** A folder of work on this machine; `by` is who made or changed it. */
 export interface ProjectEvent {
   projectId: string;
   name?: string | null;
   workDir?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | null;
 }
 
-/** A project that is no more. */
+/** A project that is no more; `by` is who removed it. */
 export interface ProjectGone {
   projectId: string;
+  by?: Person | null;
 }
 
-/** A place where people and agents talk. */
+/** A place where people and agents talk; `by` is who made it. */
 export interface ConversationEvent {
   conversationId: string;
   projectId?: string | null;
   title?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
+  by?: Person | null;
 }
 
-/** Somebody who joined a conversation; `memberType` is user, agent or another word. */
+/**
+ * Somebody who joined a conversation; `memberType` is user, agent or another word, and `by` is
+ * who added them.
+ */
 export interface Member {
   conversationId: string;
   memberId: string;
   memberType: string;
+  by?: Person | null;
 }
 
 /** A thread, or what changed about it; `status` is active or archived, `by` is who did it. */
@@ -106,9 +113,10 @@ export interface ThreadEvent {
   by?: Person | null;
 }
 
-/** A thread that was deleted. */
+/** A thread that was deleted, and `by` whom. */
 export interface ThreadGone {
   threadId: string;
+  by?: Person | null;
 }
 
 /** A thread that begins where another one stood. */
@@ -118,6 +126,8 @@ export interface ThreadFork {
   fromItemId?: string | null;
   projectId?: string | null;
   title?: string | null;
+  status?: string | null;
+  agentId?: string | null;
   createdAt?: string | null;
   updatedAt?: string | null;
   by?: Person | null;
@@ -156,7 +166,10 @@ export interface Runner {
   runnerId: string;
 }
 
-/** A run that was asked for, `by` whom; `retryOf` names the run that it repeats. */
+/**
+ * A run that was asked for, `by` whom; `retryOf` names the run that it repeats, and
+ * `changedBy` is who moved it to the front of the queue.
+ */
 export interface RunEvent {
   runId: string;
   status: RunStatus;
@@ -167,6 +180,7 @@ export interface RunEvent {
   attempt?: number | null;
   createdAt?: string | null;
   by?: Person | null;
+  changedBy?: Person | null;
 }
 
 /**
@@ -302,7 +316,10 @@ export interface ArtifactEvent {
   failureCategory?: string | null;
 }
 
-/** A look at what a run made: a server with a `url`, or an artifact's preview behind `ref`. */
+/**
+ * A look at what a run made: a server with a `url`, or an artifact's preview behind `ref`; `by`
+ * is who started or stopped it, if it was a person.
+ */
 export interface PreviewEvent {
   previewId: string;
   status: "ready" | "stopped";
@@ -310,6 +327,7 @@ export interface PreviewEvent {
   artifactId?: string | null;
   url?: string | null;
   ref?: string | null;
+  by?: Person | null;
 }
 
 /** What an agent works with, as it says when its session begins. */

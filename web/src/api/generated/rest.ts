@@ -158,7 +158,7 @@ export interface ChangedFile {
   diff?: string | null;
 }
 
-/** A place where people and agents talk; `members` by id, with their type. */
+/** A place where people and agents talk; `members` by id, with their type. `by` is who made it. */
 export interface Conversation {
   seq: number;
   createdAt: string;
@@ -167,6 +167,7 @@ export interface Conversation {
   title?: string | null;
   projectId?: string | null;
   members?: { [key: string]: string };
+  by?: Person | null;
 }
 
 export interface ConversationBody {
@@ -257,7 +258,7 @@ export interface EvidenceItem {
   updatedAt?: string | null;
 }
 
-/** A pack that was made of a thread. */
+/** A pack that was made of a thread, and `by` whom. */
 export interface EvidenceRow {
   seq: number;
   createdAt: string;
@@ -267,6 +268,7 @@ export interface EvidenceRow {
   status: string;
   projectId?: string | null;
   exportRef?: string | null;
+  by?: Person | null;
 }
 
 /** Some rows, and where the next page begins; without `next` there is none. */
@@ -497,7 +499,10 @@ export interface Person {
   deviceId?: string | null;
 }
 
-/** A folder of a run that is served on an origin of its own, by the Edge `edgeId`. */
+/**
+ * A folder of a run that is served on an origin of its own, by the Edge `edgeId`; `by` is who
+ * started it.
+ */
 export interface Preview {
   seq: number;
   createdAt: string;
@@ -509,6 +514,7 @@ export interface Preview {
   runId?: string | null;
   edgeId?: string | null;
   url?: string | null;
+  by?: Person | null;
 }
 
 export interface PreviewBody {
@@ -533,7 +539,7 @@ export interface ProblemDocument {
   traceId: string;
 }
 
-/** A folder of work on this machine. */
+/** A folder of work on this machine; `by` is who made it. */
 export interface Project {
   seq: number;
   createdAt: string;
@@ -541,6 +547,7 @@ export interface Project {
   projectId: string;
   name: string;
   workDir?: string | null;
+  by?: Person | null;
 }
 
 export interface ProjectBody {
