@@ -10,14 +10,13 @@ An export may come from a journal that nobody redacted. Where the first pass fin
 export is redacted as it is imported, and its snapshots, which show the secret too, are left out.
 """
 
-import os
 import shutil
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryFile
+from tempfile import TemporaryFile
 from typing import Annotated, BinaryIO, Final, cast
 
 import msgspec
@@ -67,6 +66,7 @@ from factwire.journal import (
     RemovedFact,
     Restoration,
 )
+from factwire.journal.atomic_files import open_target
 from factwire.journal.blobs.blob_store import list_every_thread
 from factwire.journal.chunks import decode_line
 from factwire.journal.filter import find_thread_id
@@ -218,20 +218,12 @@ async def _journal_snapshots(journal: Journal, head: Cursor) -> AsyncIterator[Sn
 
 @contextmanager
 def _open_target(file: str) -> Generator[BinaryIO]:
-    """Standard output, or a file that appears only when it is whole and on disk."""
+    """Standard output, or a target that is written whole."""
     if file == "-":
         yield sys.stdout.buffer
         return
-    path = Path(file)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as partial:
-        try:
-            yield cast("BinaryIO", partial)
-            partial.flush()
-            os.fsync(partial.fileno())
-            Path(partial.name).replace(path)
-        except BaseException:
-            Path(partial.name).unlink(missing_ok=True)
-            raise
+    with open_target(Path(file)) as target:
+        yield target
 
 
 class ExportRedactor:

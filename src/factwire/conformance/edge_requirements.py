@@ -286,4 +286,12 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "scope names it; every event of a thread names the thread's project.",
         "edge.events.loop": "Who follows the events of a run sees its end, however it ends.",
     },
+) + requirements(
+    "guarantees S15",
+    {
+        "edge.files.damaged": "Each file of the data folder, damaged in any way, has a documented "
+        "answer or is made anew, and a full disk leaves none that keeps an Edge from starting.",
+        "edge.files.private": "A data folder that others may write to is closed to them or "
+        "refused, and so is a token or a key of another user.",
+    },
 )

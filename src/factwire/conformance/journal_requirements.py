@@ -53,6 +53,13 @@ _FAULTS: Final = (
         "guarantees R3",
         {"journal.disk": "A full or failing disk refuses clearly, and passes without a restart."},
     ),
+    *requirements(
+        "guarantees R3",
+        {
+            "journal.files.whole": "A file is written whole or not at all; only regular files are "
+            "replaced."
+        },
+    ),
     *requirements("guarantees R4", {"journal.model": "Any history equals that of the model."}),
     *requirements("guarantees R10", {"journal.clock": "Jumps of the clock change no order."}),
     *requirements(

@@ -6,10 +6,8 @@ from the journal, then along with the feed, and saved when it ends; what is save
 without it, or with one of another journal, the lists are made anew from the facts.
 """
 
-import os
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -29,8 +27,10 @@ from factwire.facts.resources import (
     Thread,
 )
 from factwire.journal import Cursor, CursorError, Filter, Journal
+from factwire.journal.atomic_files import read_regular_file, replace_file
 from factwire.journal.blobs.blob_store import list_every_thread, run_disk_work
 from factwire.serving.envelopes import ThreadPlace
+from factwire.serving.logs import logger
 from factwire.serving.paging import RowTable
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
 
@@ -144,7 +144,9 @@ CLASSES: Final = tuple(sorted(HANDLERS))
 
 
 RECORDS_FILE: Final = "edge-records"
-_MODE: Final = 0o600
+_log: Final = logger("factwire.edge")
+_LARGEST: Final = 2**31
+"""Bytes of saved lists that are read; beyond that they are cheaper to make anew."""
 
 
 class RecordStore:
@@ -167,7 +169,7 @@ class RecordStore:
         """Stop following, and keep what is there for the next start."""
         self._stop()
         data = self.records.save(self._feed.cursor.epoch)
-        await run_disk_work(_replace_file, folder / RECORDS_FILE, data)
+        await run_disk_work(replace_file, folder / RECORDS_FILE, data)
 
     def _take(self, batch: DecodedBatch) -> None:
         for seq, fact in zip(batch.raw.seqs, batch.facts, strict=True):
@@ -231,18 +233,11 @@ async def _read_first_fact(journal: Journal, thread_id: str) -> list[tuple[int, 
 
 
 def _read_file(path: Path) -> bytes | None:
+    """What was saved; None where nothing is, or nothing that can be read."""
     try:
-        return path.read_bytes()
+        return read_regular_file(path, _LARGEST)[0]
     except FileNotFoundError:
         return None
-
-
-def _replace_file(path: Path, data: bytes) -> None:
-    """Replace the file whole; half a file is never read."""
-    fresh = path.with_name(f"{path.name}.new")
-    with suppress(FileNotFoundError):
-        fresh.unlink()
-    file = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _MODE)
-    with os.fdopen(file, "wb") as handle:
-        handle.write(data)
-    fresh.replace(path)
+    except OSError as error:
+        _log.warning("records_unreadable", file=path.name, detail=error.strerror)
+        return None
