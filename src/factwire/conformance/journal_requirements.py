@@ -161,6 +161,8 @@ _COMMAND_LINE: Final = requirements(
         "cli.journal.verify": "The first bad place is named, and what before it is intact.",
         "cli.journal.export.lossless": "An export holds the same facts, byte for byte.",
         "cli.journal.import.refused": "A damaged export is refused by line; nothing is written.",
+        "cli.journal.import.whole": "A new journal appears only when its import is whole; a "
+        "killed one can be repeated.",
         "cli.journal.import.append": "Importing again into a journal changes nothing.",
         "cli.journal.import.renumber": "Facts get new places only if the command asks for it.",
         "cli.journal.compact": "Compacting does what its dry run said.",

@@ -160,15 +160,37 @@ def _find_regular_target(path: Path) -> Path | None:
 
 
 @contextmanager
-def _open_unfinished(path: Path, mode: int) -> Generator[tuple[BinaryIO, Path]]:
-    """A new file beside a target; gone afterwards, unless it was renamed."""
+def reserve_unfinished(path: Path) -> Generator[Path]:
+    """A name beside a target for what is still being made; afterwards, nothing has that name, nor
+    one that begins with it.
+    """
     _remove_abandoned(path)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}.unfinished")
     try:
-        with os.fdopen(os.open(unfinished, _NEW, mode), "wb") as stream:
-            yield stream, unfinished
+        yield unfinished
     finally:
-        unfinished.unlink(missing_ok=True)
+        for each in path.parent.glob(f"{glob.escape(unfinished.name)}*"):
+            each.unlink(missing_ok=True)
+
+
+def name_database(unfinished: Path, path: Path) -> None:
+    """Give a closed SQLite journal its name; raises `FileExistsError` where there is one by now."""
+    os.link(unfinished, path)
+    mark = unfinished.with_name(f"{unfinished.name}-mark")
+    if mark.exists():
+        # After the journal: a mark without its journal would speak against the next one.
+        mark.replace(path.with_name(f"{path.name}-mark"))
+    sync_folder(path.parent)
+
+
+@contextmanager
+def _open_unfinished(path: Path, mode: int) -> Generator[tuple[BinaryIO, Path]]:
+    """A new file beside a target; gone afterwards, unless it was renamed."""
+    with (
+        reserve_unfinished(path) as unfinished,
+        os.fdopen(os.open(unfinished, _NEW, mode), "wb") as stream,
+    ):
+        yield stream, unfinished
 
 
 def _sync(stream: BinaryIO) -> None:
@@ -178,7 +200,7 @@ def _sync(stream: BinaryIO) -> None:
 
 def _remove_abandoned(path: Path) -> None:
     """Remove what killed writers of the same target left."""
-    for entry in path.parent.glob(f".{glob.escape(path.name)}.{_RANDOM}.unfinished"):
+    for entry in path.parent.glob(f".{glob.escape(path.name)}.{_RANDOM}.unfinished*"):
         with suppress(FileNotFoundError):
             if time() - entry.lstat().st_mtime > _ABANDONED_SECONDS:
                 entry.unlink()
