@@ -20,11 +20,23 @@ from factwire.runtime.configuration.layers import (
     Origin,
     SourceKind,
 )
+from factwire.runtime.configuration.project_trust import (
+    PROJECT_FILE,
+    ProjectFile,
+    ProjectTrust,
+    TrustedProject,
+    TrustListUnusable,
+    UntrustedProject,
+    read_project_file,
+)
 from factwire.runtime.configuration.resolution import (
     ResolvedConfiguration,
     SettingRow,
+    find_project_file,
+    list_layer_rows,
     list_setting_rows,
     load_configuration,
+    project_layer,
     resolve,
 )
 
@@ -32,6 +44,7 @@ __all__ = [
     "AGENT_SETTINGS",
     "MCP_SETTINGS",
     "PRECEDENCE",
+    "PROJECT_FILE",
     "SETTINGS",
     "AgentSettings",
     "Configuration",
@@ -42,12 +55,21 @@ __all__ = [
     "McpServer",
     "Origin",
     "PolicySettings",
+    "ProjectFile",
+    "ProjectTrust",
     "ResolvedConfiguration",
     "SandboxSettings",
     "Setting",
     "SettingRow",
     "SourceKind",
+    "TrustListUnusable",
+    "TrustedProject",
+    "UntrustedProject",
+    "find_project_file",
+    "list_layer_rows",
     "list_setting_rows",
     "load_configuration",
+    "project_layer",
+    "read_project_file",
     "resolve",
 ]
