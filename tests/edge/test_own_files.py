@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from factwire.edge.records import Records, edge_records
 from factwire.edge.startup import DataUnusable, EdgeSettings, open_edge
 from factwire.edge.workbench import write_entrance
 from factwire.journal import atomic_files
@@ -19,6 +20,8 @@ from factwire.runtime.errors import RuntimeRefused
 from factwire.serving.access_control import InsecureStart
 from tests.cli.cli_commands import COMMAND
 from tests.edge.edges import WAIT_SECONDS, configuration_in, running_edge
+from tests.edge.fault_load import batch_of
+from tests.edge.streaming import until
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("edge.files.damaged")]
 
@@ -331,3 +334,28 @@ async def test_what_belongs_to_another_user_is_refused(
 
     monkeypatch.setattr(atomic_files, "is_foreign", is_found)
     assert await try_to_start(place) == code
+
+
+@pytest.mark.requirement("edge.files.saved")
+async def test_lists_are_saved_while_an_edge_runs_and_after_a_start_that_read_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A kill finds lists on disk that lack no more facts than a save is due after."""
+    monkeypatch.setattr(edge_records, "SAVE_FACTS", 10)
+    saved = tmp_path / "data" / "edge-records"
+    async with running_edge(tmp_path) as edge:
+        epoch = edge.machine.feed.cursor.epoch
+        for number in range(12):
+            await edge.post("/v1/facts", {"facts": batch_of(number, 0)})
+        store = edge.machine.record_store
+        await until(lambda: saved.exists() and not store.is_saving)
+        found = Records.restore(saved.read_bytes(), epoch)
+        assert found
+        assert found.seq > 0
+        rows = sum(len(table.rows) for table in (store.records.threads, store.records.runs))
+        assert edge.machine.feed.cursor.seq - found.seq <= 10 + 4 * rows + len(batch_of(0, 0))
+        listed = await edge.get("/v1/threads")
+    saved.unlink()
+    async with running_edge(tmp_path) as again:
+        assert Records.restore(saved.read_bytes(), epoch)
+        assert (await again.get("/v1/threads"))["items"] == listed["items"]

@@ -66,3 +66,9 @@ SPAN_CHARACTERS: Final = 200
 RUNS_WAITING: Final = 100
 """Runs that may wait for a person at the same time: they do not count as active, but need memory,
 and the time of the person who decides."""
+
+SAVE_FACTS: Final = 10_000
+"""Facts after which the lists are saved, so that a start after a crash reads no more than these."""
+
+SAVE_FACTS_PER_ROW: Final = 2
+"""Facts a row of all lists before they are saved again: what a save costs grows with the rows."""

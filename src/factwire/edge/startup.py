@@ -260,7 +260,7 @@ async def open_edge(
         )
         records, cursor = await read_records(journal, data)
         feed = JournalFeed(journal, after=cursor)
-        kept = RecordStore(records, feed)
+        kept = RecordStore(records, feed, data)
         stack.push_async_callback(_try_to_stop, kept.save, data)
         stack.callback(follow_runs(tracing, records, feed))
         left = unfinished_runs(records)

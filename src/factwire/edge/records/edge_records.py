@@ -2,10 +2,12 @@
 
 Facts come in the order of the journal. A thread that was deleted is gone from every list, with all
 that belongs to it; its facts stay in the journal until retention takes them. Records are read once
-from the journal, then along with the feed, and saved when it ends; what is saved only spares work:
-without it, or with one of another journal, the lists are made anew from the facts.
+from the journal, then along with the feed, and saved as they grow and when it ends; what is saved
+only spares work: without it, or with one of another journal, the lists are made anew from the
+facts.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from factwire.edge.limits import SAVE_FACTS, SAVE_FACTS_PER_ROW
 from factwire.edge.records import run_records, thread_records
 from factwire.facts import Fact
 from factwire.facts.resources import (
@@ -150,12 +153,17 @@ _LARGEST: Final = 2**31
 
 
 class RecordStore:
-    """Records that follow a feed; made before the feed starts, so that they miss nothing."""
+    """Records that follow a feed; made before the feed starts, so that they miss nothing. With a
+    folder they are saved as they grow, so that a start after a crash reads few facts.
+    """
 
-    def __init__(self, records: Records, feed: JournalFeed) -> None:
+    def __init__(self, records: Records, feed: JournalFeed, folder: Path | None = None) -> None:
         self.records = records
         self.failure: Exception | None = None
         self._feed = feed
+        self._folder = folder
+        self._saved_seq = records.seq
+        self._saving: asyncio.Task[None] | None = None
         self._stop: Callable[[], None] = feed.subscribe(self._take, self._record_failure)
 
     async def wait_for(self, seq: int) -> Records:
@@ -165,9 +173,15 @@ class RecordStore:
             raise self.failure
         return self.records
 
+    @property
+    def is_saving(self) -> bool:
+        return self._saving is not None
+
     async def save(self, folder: Path) -> None:
         """Stop following, and keep what is there for the next start."""
         self._stop()
+        if self._saving is not None:
+            await self._saving
         data = self.records.save(self._feed.cursor.epoch)
         await run_disk_work(replace_file, folder / RECORDS_FILE, data)
 
@@ -175,6 +189,19 @@ class RecordStore:
         for seq, fact in zip(batch.raw.seqs, batch.facts, strict=True):
             self.records.apply(seq, fact)
         self.records.seq = batch.raw.last
+        if self._folder is not None and self._saving is None and self._is_save_due():
+            self._saved_seq = self.records.seq
+            data = self.records.save(self._feed.cursor.epoch)
+            self._saving = asyncio.create_task(self._write(self._folder / RECORDS_FILE, data))
+
+    def _is_save_due(self) -> bool:
+        """Whether as many facts came as make a save worth its cost, which grows with the rows."""
+        rows = sum(len(getattr(self.records, name).rows) for name in _TABLES)
+        return self.records.seq - self._saved_seq >= max(SAVE_FACTS, SAVE_FACTS_PER_ROW * rows)
+
+    async def _write(self, path: Path, data: bytes) -> None:
+        await _try_to_save(path, data)
+        self._saving = None
 
     def _record_failure(self, error: Exception) -> None:
         self.failure = error
@@ -185,12 +212,15 @@ async def read_records(journal: Journal, folder: Path) -> tuple[Records, Cursor]
     epoch = (await journal.head()).epoch
     data = await run_disk_work(_read_file, folder / RECORDS_FILE)
     records = (Records.restore(data, epoch) if data else None) or Records()
+    saved_seq = records.seq
     try:
         await _catch_up(records, journal, epoch)
     except CursorError:
         # Retention has gone past what was saved, or it was saved of a later state.
-        records = Records()
+        records, saved_seq = Records(), 0
         await _catch_up(records, journal, epoch)
+    if records.seq - saved_seq >= SAVE_FACTS:
+        await _try_to_save(folder / RECORDS_FILE, records.save(epoch))
     return records, Cursor(epoch, records.seq)
 
 
@@ -230,6 +260,14 @@ async def _read_first_fact(journal: Journal, thread_id: str) -> list[tuple[int, 
     async for batch in journal.read(filter=Filter(thread=thread_id), limit=1):
         return list(batch.facts())
     return []
+
+
+async def _try_to_save(path: Path, data: bytes) -> None:
+    """Save lists; on a disk that takes no more, they are made anew by the next start."""
+    try:
+        await run_disk_work(replace_file, path, data)
+    except OSError as error:
+        _log.warning("records_unsaved", detail=error.strerror)
 
 
 def _read_file(path: Path) -> bytes | None:
