@@ -475,3 +475,14 @@ def test_an_import_that_is_refused_leaves_nothing(
     assert (done.code, "No space left" in done.err) == (2, True)
     assert sorted(path.parent.iterdir()) == before
     assert journal("import", export, target).code == 0
+
+
+@pytest.mark.requirement("journal.files.whole")
+def test_an_export_to_a_device_leaves_the_device(journal: CommandLine, path: Path):
+    link = path.with_name("link")
+    link.symlink_to("/dev/null")
+    for target in (link, Path("/dev/null")):
+        before = target.lstat()
+        assert journal("export", path, target).code == 0
+        assert (target.lstat().st_mode, target.lstat().st_rdev) == (before.st_mode, before.st_rdev)
+    assert link.is_symlink()
