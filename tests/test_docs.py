@@ -117,6 +117,7 @@ def run_page(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("page")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(folder))
     for block in blocks(page.read_text("utf-8")):
         if block.language == "python":
             run_python(block, page, module)

@@ -14,6 +14,7 @@ import msgspec
 
 from tests.cli.cli_commands import COMMAND, CommandOutput
 from tests.cli.turn_agents import CONFIGURATION, ROOT
+from tests.runtime.trusted_files import write_trusted
 
 PATIENCE = 60.0
 ACTION = re.compile(r"act_[0-9A-Z]{26}")
@@ -62,7 +63,11 @@ class Home:
             "NO_COLOR": "1",
             "COLUMNS": "200",
         }
-        (self.folder / "factwire.toml").write_text(CONFIGURATION)
+        self.configure(CONFIGURATION)
+
+    def configure(self, text: str) -> Path:
+        """A project's file with this text, trusted."""
+        return write_trusted(self.folder / "factwire.toml", text, self.environment)
 
     def run(self, *arguments: str) -> CommandOutput:
         """The command as a process of its own, without a terminal."""

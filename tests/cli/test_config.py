@@ -7,6 +7,7 @@ import pytest
 
 from factwire.runtime.configuration import SETTINGS
 from tests.cli.cli_commands import Factwire
+from tests.runtime.trusted_files import write_trusted
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_setting_is_shown_with_its_source(
     factwire: Factwire, monkeypatch: pytest.MonkeyPatch
 ):
-    file = factwire.file('[policy]\ndeny = ["Bash(rm *)"]\n', "factwire.toml")
+    file = write_trusted(factwire.folder / "factwire.toml", '[policy]\ndeny = ["Bash(rm *)"]\n')
     monkeypatch.setenv("FACTWIRE_LIMITS_CONCURRENT_RUNS", "7")
     done = factwire("config", "--in", factwire.folder, "--set", "policy.mode=plan")
     assert (done.code, done.err) == (0, "")
@@ -39,7 +40,7 @@ def test_every_setting_is_shown_with_its_source(
 
 @pytest.mark.requirement("cli.config")
 def test_the_same_as_json(factwire: Factwire):
-    factwire.file('agent = "x"\n', "factwire.toml")
+    write_trusted(factwire.folder / "factwire.toml", 'agent = "x"\n')
     done = factwire("config", "--json", "--in", factwire.folder)
     assert (done.code, done.err) == (0, "")
     settings = {row["key"]: row for row in json.loads(done.out)["settings"]}
@@ -55,7 +56,9 @@ def test_the_same_as_json(factwire: Factwire):
 
 @pytest.mark.requirement("cli.config")
 def test_secrets_are_not_shown_in_either_form(factwire: Factwire):
-    factwire.file('journal = "postgres://me:hunter2-secret@db/x"\n', "factwire.toml")
+    write_trusted(
+        factwire.folder / "factwire.toml", 'journal = "postgres://me:hunter2-secret@db/x"\n'
+    )
     for arguments in ([], ["--json"]):
         done = factwire("config", "--in", factwire.folder, *arguments)
         assert done.code == 0
@@ -65,7 +68,9 @@ def test_secrets_are_not_shown_in_either_form(factwire: Factwire):
 @pytest.mark.requirement("cli.config")
 @pytest.mark.requirement("cli.errors.no-traceback")
 def test_every_problem_is_one_line(factwire: Factwire):
-    file = factwire.file("agnt = 1\nlimits.concurrent_runs = 0\n", "factwire.toml")
+    file = write_trusted(
+        factwire.folder / "factwire.toml", "agnt = 1\nlimits.concurrent_runs = 0\n"
+    )
     done = factwire("config", "--in", factwire.folder)
     assert (done.code, done.out) == (1, "")
     first, second = done.err.splitlines()
@@ -79,7 +84,7 @@ def test_every_problem_is_one_line(factwire: Factwire):
 
 @pytest.mark.requirement("cli.config")
 def test_problems_as_json(factwire: Factwire):
-    file = factwire.file("agnt = 1\n", "factwire.toml")
+    file = write_trusted(factwire.folder / "factwire.toml", "agnt = 1\n")
     done = factwire("config", "--json", "--in", factwire.folder)
     assert (done.code, done.err) == (1, "")
     assert json.loads(done.out) == {
@@ -117,9 +122,9 @@ def test_what_cannot_be_done_is_said(factwire: Factwire, arguments: list[str], w
 @pytest.mark.requirement("cli.config")
 @pytest.mark.requirement("cli.errors.harmless-text")
 def test_a_value_cannot_steer_the_terminal(factwire: Factwire):
-    factwire.file(
+    write_trusted(
+        factwire.folder / "factwire.toml",
         '[agents."a\\u001b[2J"]\nkind = "x"\noptions = { a = "\\u001b[2J\\u202e" }\n',
-        "factwire.toml",
     )
     done = factwire("config", "--in", factwire.folder)
     assert done.code == 0

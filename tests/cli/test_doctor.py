@@ -1,7 +1,6 @@
 """`factwire doctor`: what is well, what is not, and what to do about it."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,7 +75,7 @@ def test_a_workspace_that_a_run_would_refuse_is_told(factwire: Factwire, home: H
     assert "workspace_missing" in found["workspace"]["message"]
     file = home.folder / "factwire.toml"
     (home.folder / "other").mkdir()
-    file.write_text(f'workspaces = ["other"]\n{file.read_text()}')
+    home.configure(f'workspaces = ["other"]\n{file.read_text()}')
     code, found = run_doctor(factwire)
     assert (code, found["workspace"]["status"]) == (0, "warn")
 
@@ -108,7 +107,7 @@ def test_a_journal_that_is_none_fails(factwire: Factwire, home: Home):
 
 @pytest.mark.requirement("cli.doctor.fails")
 def test_a_configuration_that_cannot_be_read_fails_with_its_place(factwire: Factwire, home: Home):
-    (home.folder / "factwire.toml").write_text("[policy]\nmode = 'yolo'\n")
+    home.configure("[policy]\nmode = 'yolo'\n")
     code, found = run_doctor(factwire)
     assert (code, found["configuration"]["status"]) == (1, "fail")
     assert "factwire.toml:2" in found["configuration"]["message"]
@@ -120,8 +119,7 @@ def test_a_configuration_that_cannot_be_read_fails_with_its_place(factwire: Fact
 def test_an_agent_that_cannot_be_had_is_told_and_the_default_one_must_be_there(
     factwire: Factwire, home: Home
 ):
-    config = home.folder / "factwire.toml"
-    config.write_text('agent = "none"\n[agents.broken]\nkind = "no_such_module:agent"\n')
+    home.configure('agent = "none"\n[agents.broken]\nkind = "no_such_module:agent"\n')
     code, found = run_doctor(factwire)
     assert code == 1
     assert (found["agent broken"]["status"], found["agent"]["status"]) == ("warn", "fail")
@@ -139,11 +137,11 @@ def test_a_sandbox_that_does_not_work_fails_only_where_it_is_required(code: Any)
 
 
 @pytest.mark.requirement("cli.doctor")
-def test_a_sandbox_that_works_in_part_says_which(factwire: Factwire):
+def test_a_sandbox_that_works_in_part_says_which(factwire: Factwire, home: Home):
     whole = judge_sandbox(Probe(works=True, version="1"), required=True)
     part = Probe(works=True, version="1", missing={"system_call_filter": "no"})
     assert (whole.status, judge_sandbox(part, required=True).status) == ("ok", "warn")
     assert "system call filter" in judge_sandbox(part, required=True).message
-    Path("factwire.toml").write_text("[sandbox]\nmode = 'off'\n")
+    home.configure("[sandbox]\nmode = 'off'\n")
     _, found = run_doctor(factwire)
     assert "turned off in the configuration" in found["sandbox"]["message"]

@@ -119,6 +119,12 @@ def test_the_program_that_a_configuration_names_is_the_one_that_is_asked(
     other = home.folder / "other"
     other.write_text(SAYS)
     other.chmod(0o755)
-    named = '[agents.gardener]\nkind = "gardener"\noptions = { command = "./other" }\n'
-    (home.folder / "factwire.toml").write_text(named)
+    named = f'[agents.gardener]\nkind = "gardener"\noptions = {{ command = "{other}" }}\n'
+    user = home.folder.parent / "config" / "factwire" / "config.toml"
+    user.parent.mkdir(parents=True)
+    user.write_text(named)
     assert run_doctor(factwire)["gardener"]["message"] == f"gardener 1.2, {other}"
+    user.unlink()
+    home.configure(named)
+    local = f"{other}, found by way of this folder; not started"
+    assert run_doctor(factwire)["gardener"]["message"] == local

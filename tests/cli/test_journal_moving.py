@@ -1,7 +1,10 @@
 """`factwire journal export` and `import`: lossless, and nothing of a damaged export is taken."""
 
 import asyncio
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -419,3 +422,67 @@ async def test_an_export_leaves_out_what_is_appended_while_it_runs(tmp_path: Pat
         end = await journal_export._write_export(opened, whole, target, lambda _: None)
     assert (end.facts, appending != []) == (2, True)
     assert [seq for seq, _ in facts_of(target.getvalue())] == [1, 2]
+
+
+def import_and_die(at: str, export: Path, target: Path) -> int:
+    """How a process ends that is killed in the middle of an import."""
+    code = f"""
+import os, signal, sys
+from factwire.cli import journal_transfer, main
+def be_killed(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+journal_transfer.{at} = be_killed
+sys.argv = ["factwire", "journal", "import", {str(export)!r}, {str(target)!r}]
+main()
+"""
+    return subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode
+
+
+@pytest.mark.requirement("cli.journal.import.whole")
+@pytest.mark.parametrize("at", ["_append_batch", "_copy_snapshots", "name_database"])
+@pytest.mark.parametrize("removes", [False, True])
+def test_a_killed_import_leaves_no_journal_and_can_be_repeated(
+    journal: CommandLine, path: Path, at: str, removes: bool
+):
+    if removes:
+        journal("compact", path, "--keep-facts", 7)
+        at = "_copy_snapshots" if at == "_append_batch" else at
+    export, target = path.with_name("runs.ndjson"), path.with_name("new.db")
+    journal("export", path, export)
+    assert import_and_die(at, export, target) == -signal.SIGKILL
+    assert not target.exists()
+    verified = journal("verify", target)
+    assert (verified.code, b"intact" in verified.out) == (2, False)
+    assert journal("import", export, target).code == 0
+    assert lines_of(target) == lines_of(path)
+    assert journal("verify", target).code == 0
+
+
+@pytest.mark.requirement("cli.journal.import.whole")
+def test_an_import_that_is_refused_leaves_nothing(
+    journal: CommandLine, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    export, target = path.with_name("runs.ndjson"), path.with_name("new.db")
+    journal("export", path, export)
+    before = sorted(path.parent.iterdir())
+
+    async def refuse(*_: Any, **__: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_transfer, "_copy_snapshots", refuse)
+        done = journal("import", export, target)
+    assert (done.code, "No space left" in done.err) == (2, True)
+    assert sorted(path.parent.iterdir()) == before
+    assert journal("import", export, target).code == 0
+
+
+@pytest.mark.requirement("journal.files.whole")
+def test_an_export_to_a_device_leaves_the_device(journal: CommandLine, path: Path):
+    link = path.with_name("link")
+    link.symlink_to("/dev/null")
+    for target in (link, Path("/dev/null")):
+        before = target.lstat()
+        assert journal("export", path, target).code == 0
+        assert (target.lstat().st_mode, target.lstat().st_rdev) == (before.st_mode, before.st_rdev)
+    assert link.is_symlink()

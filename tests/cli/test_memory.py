@@ -102,3 +102,27 @@ def test_the_measure_bites(tmp_path: Path):
         peaks.append(peak_memory("validate", array, "--json")[0])
     small, large = peaks
     assert large > small * 1.5 + 16 * 1024
+
+
+@pytest.mark.requirement("cli.validate.constant-memory")
+@pytest.mark.parametrize(
+    "arguments",
+    [("validate", "FILE"), ("convert", "FILE", "--from", "claude-code"), ("project", "FILE")],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(
+    tmp_path: Path, arguments: tuple[str, ...]
+):
+    path = tmp_path / "endless.ndjson"
+    with path.open("wb") as file:
+        file.truncate(1024 * MEGABYTE)
+    command = [path if each == "FILE" else each for each in arguments]
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, *map(str, command)],
+        capture_output=True,
+        timeout=280,
+        check=False,
+    )
+    *words, _, peak = done.stderr.decode().split()
+    assert (done.returncode, " ".join(words).endswith("longer than 67108864 bytes")) == (2, True)
+    assert int(peak) < 400 * 1024

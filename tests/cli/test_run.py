@@ -85,7 +85,7 @@ def test_what_cannot_start_says_why(factwire: Factwire, arguments: tuple[str, ..
 @pytest.mark.requirement("cli.run.exit-codes")
 def test_a_folder_outside_the_configured_workspaces_must_be_named(factwire: Factwire, home: Home):
     config = home.folder / "factwire.toml"
-    config.write_text('workspaces = ["inside"]\n' + config.read_text())
+    home.configure('workspaces = ["inside"]\n' + config.read_text())
     (home.folder / "inside").mkdir()
     refused = factwire("run", "echo", "x")
     assert refused.code == 2

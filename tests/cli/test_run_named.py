@@ -89,7 +89,6 @@ def test_what_is_not_there_is_told_clearly(factwire: Factwire, name: str, words:
 def test_a_configuration_does_not_make_the_current_folder_importable(
     factwire: Factwire, home: Home
 ):
-    config = home.folder / "factwire.toml"
-    config.write_text('[agents.mine]\nkind = "cli_gardening:agent"\n')
+    home.configure('[agents.mine]\nkind = "cli_gardening:agent"\n')
     done = factwire("run", "mine", "x")
     assert (done.code, "not found" in done.err) == (2, True)

@@ -11,6 +11,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Self
 
+from tests.runtime.trusted_files import write_trusted
+
 PATIENCE = 60.0
 TOKEN = "a-client-token-for-tests-0123456789"
 COMMAND = [sys.executable, "-c", "from factwire.cli import main; main()"]
@@ -24,7 +26,7 @@ class EdgeProcess:
         self.folder = folder
         self.work = folder / "work"
         self.work.mkdir(exist_ok=True)
-        (self.work / "factwire.toml").write_text(AGENTS)
+        write_trusted(self.work / "factwire.toml", AGENTS, {"HOME": str(folder / "home")})
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.output = b""

@@ -113,6 +113,8 @@ HOSTILE_ORIGINS = [
     "http://user@127.0.0.1",
     "http://127.0.0.1:{port}.evil.example",
     "http://127.0.0.1:{port}/path",
+    "http://127.0.0.1:{port}?",
+    "http://127.0.0.1:{port}#",
 ]
 
 
@@ -135,11 +137,44 @@ async def test_a_page_of_another_origin_may_not_talk_even_with_the_token(tmp_pat
         assert own.status_code == 200
 
 
+OWN = "http://127.0.0.1:8787"
+ADDITIONS = ("", "?", "#", "/", "?x", "#x", "/?", "/#", ";", "%00", "\t", "%2f", "\\", ":", ".")
+"""What a URL parser drops or takes for another part of an address, and a browser never sends."""
+
+
+def origins_that_mean_the_same() -> list[str]:
+    """What a lenient reader takes for the own origin."""
+    places = range(len(OWN) + 1)
+    inserted = [OWN[:at] + more + OWN[at:] for at in places for more in ADDITIONS if more]
+    return [*inserted, *(f"{OWN}{one}{two}" for one in ADDITIONS for two in ADDITIONS if one + two)]
+
+
+@pytest.mark.requirement("edge.security.origins")
+def test_only_the_exact_origin_of_a_page_is_its_own():
+    policy = HostPolicy.build("127.0.0.1", (), ())
+    host = OWN.removeprefix("http://")
+    assert policy.allows_origin(OWN, host, "http")
+    corpus = origins_that_mean_the_same()
+    assert len(corpus) > 400
+    assert [each for each in corpus if policy.allows_origin(each, host, "http")] == []
+
+
+def sites_that_are_not_own() -> list[str]:
+    """Every name of a site in every spelling that is not exactly `none` or `same-origin`."""
+    names = ("cross-site", "same-site", "same-origin", "none", "other", "")
+    changed = [
+        spelling
+        for name in names
+        for spelling in (name, name.upper(), name.title(), f"{name},none", f"x{name}")
+    ]
+    return sorted({*changed} - {"none", "same-origin"})
+
+
 @pytest.mark.asyncio
 @pytest.mark.requirement("edge.security.origins")
 async def test_a_request_that_another_site_made_is_refused(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
-        for site in ("cross-site", "same-site"):
+        for site in sites_that_are_not_own():
             answer = await edge.http.post("/v1/threads", json={}, headers={"sec-fetch-site": site})
             assert answer.json()["code"] == "cross_site_request"
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):

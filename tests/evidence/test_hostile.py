@@ -3,8 +3,9 @@
 import io
 import stat
 import struct
+import tracemalloc
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -14,6 +15,7 @@ import pytest
 from factwire.evidence import PackError, open_pack, verify_pack
 from factwire.evidence import pack_archive as container_module
 from factwire.evidence.pack_format import FACTS, MANIFEST, SIGNATURE, SUMMARY
+from tests.cli.cli_commands import Factwire
 from tests.evidence.sample_packs import contents, manifest_of, pack_journal, repack
 
 Build = Callable[[Path], bytes]
@@ -153,6 +155,14 @@ CASES: dict[str, tuple[Build, str]] = {
 }
 
 
+@pytest.fixture
+def factwire(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Factwire:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return Factwire(capsys, monkeypatch, tmp_path)
+
+
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("packs") / "original.factpack.zip"
@@ -228,3 +238,97 @@ def test_the_manifest_lists_every_entry_but_itself_and_the_signature(original: P
     entries = contents(original)
     listed = [entry.name for entry in manifest_of(entries).entries]
     assert [*listed, MANIFEST, SIGNATURE] == list(entries)
+
+
+METHODS = {"bzip2": zipfile.ZIP_BZIP2, "lzma": zipfile.ZIP_LZMA}
+MEMBERS = (MANIFEST, FACTS, "a/b/c/manifest.json")
+ZEROS = 100 * 1024 * 1024
+PEAK_BYTES = 64 * 1024 * 1024
+"""What reading a pack may hold at once; a bomb of this corpus expands to more."""
+
+
+def compressed_bomb(name: str, method: int) -> bytes:
+    """An archive of some hundred bytes with an entry of zeros, whose size is stated rightly."""
+    data, info = io.BytesIO(), zipfile.ZipInfo(name)
+    info.compress_type = method
+    with zipfile.ZipFile(data, "w") as made, made.open(info, "w") as stream:
+        for _ in range(ZEROS // (1024 * 1024)):
+            stream.write(bytes(1024 * 1024))
+    return data.getvalue()
+
+
+def restate_sizes(data: bytes, size: int) -> bytes:
+    """The same archive, whose directory states another size for each entry."""
+    changed = bytearray(data)
+    place = changed.find(b"PK\x01\x02")
+    while place >= 0:
+        struct.pack_into("<I", changed, place + 24, size)
+        place = changed.find(b"PK\x01\x02", place + 4)
+    return bytes(changed)
+
+
+def claim_in_zip64(name: str, size: int) -> bytes:
+    """An archive whose entry claims a size that only zip64 can state."""
+    data = bytearray(archive((name, b"x" * 64)))
+    place = data.index(b"PK\x01\x02")
+    struct.pack_into("<I", data, place + 24, 0xFFFFFFFF)
+    extra = struct.pack("<HHQ", 1, 8, size)
+    struct.pack_into("<H", data, place + 30, len(extra))
+    end = place + 46 + len(name)
+    data[end:end] = extra
+    eocd = data.rindex(b"PK\x05\x06")
+    struct.pack_into("<I", data, eocd + 12, eocd - place)
+    return bytes(data)
+
+
+def bomb_corpus() -> Iterator[tuple[str, bytes, set[str]]]:
+    """Every way to hold more than one seems to: by method, member, stated size and zip64."""
+    for name in MEMBERS:
+        for label, method in METHODS.items():
+            data = compressed_bomb(name, method)
+            yield f"{label} in {name}", data, {"pack_bomb"}
+            for size in (0, 1, 4096, 60 * 1024 * 1024):
+                lying = restate_sizes(data, size)
+                yield f"{label} in {name} as {size}", lying, {"pack_compression_unknown"}
+        deflated = compressed_bomb(name, zipfile.ZIP_DEFLATED)
+        yield f"deflate in {name}", deflated, {"pack_bomb"}
+        for size in (0, 1, 4096):
+            lying = restate_sizes(deflated, size)
+            yield f"deflate in {name} as {size}", lying, REFUSALS
+        for size in (2**32, 2**40, 2**63 - 1):
+            yield f"zip64 in {name} as {size}", claim_in_zip64(name, size), {"pack_bomb"}
+
+
+REFUSALS = {"manifest_missing", "manifest_malformed", "entry_malformed"}
+
+
+@pytest.mark.requirement("evidence.hostile")
+def test_no_archive_expands_past_what_a_reader_may_hold(factwire: Factwire, tmp_path: Path):
+    path = tmp_path / "p.zip"
+    for label, data, codes in bomb_corpus():
+        path.write_bytes(data)
+        tracemalloc.start()
+        with pytest.raises(PackError) as opened, open_pack(path):
+            pass
+        with pytest.raises(PackError) as verified:
+            verify_pack(path)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert opened.value.code == verified.value.code, label
+        assert opened.value.code in codes, (label, opened.value.code)
+        assert peak < PEAK_BYTES, (label, peak)
+    path.write_bytes(claim_in_zip64(FACTS, 2**40))
+    for command in ("verify", "show"):
+        done = factwire("evidence", command, path)
+        assert (done.code, "pack_bomb" in done.err) == (1, True), done
+
+
+@pytest.mark.requirement("evidence.hostile")
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_a_pack_that_another_tool_compressed_is_refused_by_its_method(
+    original: Path, tmp_path: Path, method: int
+):
+    path = repack(tmp_path / "p.zip", contents(original), method)
+    with pytest.raises(PackError) as refused:
+        verify_pack(path)
+    assert refused.value.code == "pack_compression_unknown"

@@ -482,8 +482,8 @@ def test_without_hashes_and_signature_a_flip_would_pass(
 @pytest.mark.requirement("evidence.container.repacked")
 @pytest.mark.parametrize(
     "method",
-    [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA],
-    ids=["stored", "deflated", "bzip2", "lzma"],
+    [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED],
+    ids=["stored", "deflated"],
 )
 def test_a_pack_survives_being_packed_anew(method: int, original: Path, tmp_path: Path):
     entries = contents(original)

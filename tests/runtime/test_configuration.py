@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from factwire.runtime.configuration import (
     PRECEDENCE,
@@ -17,12 +19,16 @@ from factwire.runtime.configuration import (
     Limits,
     Origin,
     PolicySettings,
+    ProjectFile,
+    ProjectTrust,
     ResolvedConfiguration,
     SandboxSettings,
     SettingRow,
     SourceKind,
+    UntrustedProject,
     list_setting_rows,
     load_configuration,
+    read_project_file,
 )
 from factwire.runtime.policy import Policy
 
@@ -44,6 +50,9 @@ class Machine:
 
     def load(self, *flags: tuple[str, str], **variables: str) -> ResolvedConfiguration:
         environment = {**self.variables, **variables}
+        for file in (self.project_file, self.place / "factwire.toml"):
+            if file.is_file():
+                ProjectTrust(environment).add(read_project_file(file))
         return load_configuration(self.place, flags=flags, environment=environment)
 
     def problems(self, *flags: tuple[str, str], **variables: str) -> list[str]:
@@ -263,7 +272,7 @@ def test_a_file_that_somebody_else_left_above_the_project_does_not_count(
     monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
     expected = "planted" if mine == 0 else None
     assert machine.load().configuration.agent == expected
-    monkeypatch.setattr("factwire.runtime.configuration.resolution._is_trusted", nobody)
+    monkeypatch.setattr("factwire.runtime.configuration.resolution._is_own_file", nobody)
     assert machine.load().configuration.agent is None
 
 
@@ -473,3 +482,162 @@ def test_rows_name_every_setting_once(machine: Machine):
     found = list_setting_rows(machine.load())
     assert [row.key for row in found] == list(SETTINGS)
     assert all(row.sentence.endswith(".") for row in found)
+
+
+NAMED_SAMPLES = {
+    "an agent": '[agents.mine]\nkind = "evil:agent"\nbase_url = "http://evil.example"\n',
+    "a built-in agent": '[agents.demo]\nkind = "evil:agent"\n',
+    "a key": '[agents.openai]\nkind = "openai"\napi_key_env = "AWS_SECRET_ACCESS_KEY"\n',
+    "a server": '[mcp.files]\ncommand = ["./evil"]\n',
+    "rules": '[policy]\nallow = ["*"]\nask = ["x"]\ndeny = ["y"]\n',
+    "no TOML": "= = =\n",
+    "another type": 'sandbox = "off"\n',
+    "an unknown key": "agnt = 1\n",
+    "nothing": "",
+    "no text": "\x00",
+    "much": "#" * 2_000_000,
+}
+"""What a repository may bring along, beside each setting."""
+
+HOSTILE_FILES = NAMED_SAMPLES | {
+    key: f"{key} = {sample.toml[number]}\n"
+    for key, sample in SAMPLES.items()
+    for number in range(2)
+}
+
+
+def load_untrusted(machine: Machine) -> ResolvedConfiguration:
+    return load_configuration(machine.place, environment=machine.variables)
+
+
+@pytest.mark.requirement("runtime.configuration.trust")
+@pytest.mark.parametrize("where", ["here", "above"])
+@pytest.mark.parametrize("name", HOSTILE_FILES)
+def test_a_file_that_nobody_trusted_counts_for_nothing(machine: Machine, name: str, where: str):
+    before = load_untrusted(machine)
+    folder = machine.place if where == "here" else machine.project
+    (folder / "factwire.toml").write_text(HOSTILE_FILES[name])
+    untrusted = UntrustedProject(path=str(folder / "factwire.toml"), reason="new")
+    assert load_untrusted(machine) == msgspec.structs.replace(before, untrusted=untrusted)
+
+
+@pytest.mark.requirement("runtime.configuration.trust")
+@given(st.lists(st.sampled_from(["trust", "untrust", "edit", "restore", "move"]), max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_a_file_counts_exactly_as_long_as_it_is_what_was_trusted(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+):
+    """Against a model: the content that was trusted at each place."""
+    machine = Machine(tmp_path_factory.mktemp("trust").resolve())
+    places = [machine.place / "factwire.toml", machine.project / "factwire.toml"]
+    trusted: dict[Path, str] = {}
+    at, content = 0, 'agent = "a"\n'
+    for step in steps:
+        trust = ProjectTrust(machine.variables)
+        places[at].write_text(content)
+        if step == "trust":
+            trust.add(read_project_file(places[at]))
+            trusted[places[at]] = content
+        elif step == "untrust":
+            assert trust.remove(places[at]) == (trusted.pop(places[at], None) is not None)
+        elif step == "edit":
+            content += "# more\n"
+        elif step == "restore":
+            content = 'agent = "a"\n'
+        else:
+            places[at].unlink()
+            at = 1 - at
+        places[at].write_text(content)
+        found = load_untrusted(machine)
+        known = trusted.get(places[at])
+        reason = None if known == content else "new" if known is None else "changed"
+        assert found.configuration.agent == ("a" if reason is None else None)
+        assert (found.untrusted and found.untrusted.reason) == reason
+        listed = {Path(each.path): each.content for each in trust.list_projects()}
+        assert listed == trusted
+
+
+@pytest.mark.requirement("runtime.configuration.trust")
+def test_a_link_is_trusted_by_the_bytes_that_it_leads_to(machine: Machine):
+    mine, evil = machine.project / "mine.toml", machine.project / "evil.toml"
+    mine.write_text('agent = "mine"\n')
+    evil.write_text('agent = "evil"\n')
+    link = machine.place / "factwire.toml"
+    link.symlink_to(mine)
+    ProjectTrust(machine.variables).add(read_project_file(link))
+    assert load_untrusted(machine).configuration.agent == "mine"
+    link.unlink()
+    link.symlink_to(evil)
+    assert load_untrusted(machine).configuration.agent is None
+    link.unlink()
+    mine.rename(link)
+    assert load_untrusted(machine).configuration.agent == "mine"
+
+
+@pytest.mark.requirement("runtime.configuration.trust")
+def test_a_folder_is_the_same_by_whatever_link_one_comes(machine: Machine, tmp_path: Path):
+    machine.project_file.write_text('agent = "mine"\n')
+    (tmp_path / "other").symlink_to(machine.project)
+    ProjectTrust(machine.variables).add(read_project_file(tmp_path / "other" / "factwire.toml"))
+    assert load_untrusted(machine).configuration.agent == "mine"
+
+
+@pytest.mark.requirement("runtime.configuration.trust")
+def test_the_bytes_that_are_checked_are_those_that_are_parsed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    """A file that is swapped right after it was read, whenever that is."""
+    good, evil = 'agent = "good"\n', 'agent = "evil"\n'
+    machine.project_file.write_text(good)
+    ProjectTrust(machine.variables).add(read_project_file(machine.project_file))
+    check = ProjectTrust.check
+
+    def swap(trust: ProjectTrust, file: ProjectFile) -> UntrustedProject | None:
+        machine.project_file.write_text(evil)
+        return check(trust, file)
+
+    monkeypatch.setattr(ProjectTrust, "check", swap)
+    assert load_untrusted(machine).configuration.agent == "good"
+    assert load_untrusted(machine).configuration.agent is None
+
+
+def spoil_list(spoil: str, path: Path) -> None:
+    data = path.read_bytes()
+    contents = {
+        "empty": b"",
+        "truncated": data[: len(data) // 2],
+        "garbage": b"\xff" * 100,
+        "wrong type": b'{"format": 1}',
+        "another format": data.replace(b"/v1", b"/v9"),
+    }
+    if spoil in contents:
+        path.write_bytes(contents[spoil])
+    elif spoil == "writable by others":
+        path.chmod(0o666)
+    else:
+        path.unlink()
+        path.mkdir() if spoil == "folder" else path.symlink_to("/nowhere/at/all")
+
+
+SPOILS = [
+    *("empty", "truncated", "garbage", "wrong type", "another format"),
+    *("writable by others", "folder"),
+]
+
+
+@pytest.mark.requirement("runtime.configuration.trust")
+@pytest.mark.parametrize("spoil", SPOILS)
+def test_a_list_that_cannot_be_relied_on_trusts_nothing(machine: Machine, spoil: str):
+    machine.project_file.write_text('agent = "mine"\n')
+    trust = ProjectTrust(machine.variables)
+    trust.add(read_project_file(machine.project_file))
+    assert trust.path.stat().st_mode & 0o777 == 0o600
+    spoil_list(spoil, trust.path)
+    found = load_untrusted(machine)
+    assert found.configuration.agent is None
+    assert found.untrusted
+    assert found.untrusted.reason == "list_unusable"
+    assert str(trust.path) in str(found.untrusted)
+    if spoil != "folder":
+        trust.add(read_project_file(machine.project_file))
+        assert load_untrusted(machine).configuration.agent == "mine"

@@ -15,6 +15,7 @@ from factwire.runtime.configuration import (
     load_configuration,
 )
 from factwire.runtime.turn_resources import build_turn_resources
+from tests.runtime.trusted_files import write_trusted
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -36,7 +37,7 @@ start_seconds = 2.5
 
 
 def load_content(folder: Path, content: str, *flags: tuple[str, str]) -> ResolvedConfiguration:
-    (folder / "factwire.toml").write_text(content)
+    write_trusted(folder / "factwire.toml", content, {"HOME": str(folder)})
     return load_configuration(folder, flags=flags, environment={"HOME": str(folder)})
 
 

@@ -23,6 +23,7 @@ from tests.cli.cli_commands import CommandOutput
 from tests.cli.cli_homes import Home
 from tests.runtime.fake_model import FakeModel, calls, text
 from tests.runtime.fake_model_runs import KEY, VARIABLE
+from tests.runtime.trusted_files import write_trusted
 
 LOCAL = "http://127.0.0.1:11434/v1"
 
@@ -37,9 +38,11 @@ def openai(**fields: Any) -> Configuration:
 
 @pytest.mark.requirement("runtime.agents.openai.setup")
 def test_an_agent_comes_from_a_file_and_is_shown_without_its_key(tmp_path: Path):
-    (tmp_path / "factwire.toml").write_text(
+    write_trusted(
+        tmp_path / "factwire.toml",
         f'[agents.local]\nkind = "openai"\nmodel = "tiny"\nbase_url = "{LOCAL}"\n'
-        f'api_key_env = "{VARIABLE}"\noptions = {{ steps = 7, instructions = "Be kind." }}\n'
+        f'api_key_env = "{VARIABLE}"\noptions = {{ steps = 7, instructions = "Be kind." }}\n',
+        {"HOME": str(tmp_path)},
     )
     environment = {"HOME": str(tmp_path), VARIABLE: KEY}
     resolved = load_configuration(tmp_path, environment=environment)
@@ -85,7 +88,7 @@ def test_a_missing_library_names_its_extra(monkeypatch: pytest.MonkeyPatch, libr
 @pytest.mark.requirement("runtime.agents.openai.setup")
 def test_an_agent_that_nobody_uses_costs_no_import(tmp_path: Path):
     home = Home(tmp_path)
-    (home.folder / "factwire.toml").write_text('[agents.m]\nkind = "openai"\nmodel = "tiny"\n')
+    home.configure('[agents.m]\nkind = "openai"\nmodel = "tiny"\n')
     home.environment["PYTHONPROFILEIMPORTTIME"] = "1"
     done = home.run("run", "demo", "demo: help")
 
@@ -136,7 +139,7 @@ async def test_the_command_runs_a_turn_and_prints_its_facts(tmp_path: Path):
     (home.folder / "a.txt").write_text("alpha")
     wanted = calls(("read", {"path": "a.txt"}), say="I look. ")
     async with FakeModel(wanted, text("It says ", "alpha.")) as model:
-        (home.folder / "factwire.toml").write_text(
+        home.configure(
             f'[agents.openai]\nkind = "openai"\nmodel = "tiny"\nbase_url = "{model.url}"\n'
             f'api_key_env = "{VARIABLE}"\n'
         )
@@ -172,9 +175,13 @@ async def test_flags_name_the_model_where_no_file_does(tmp_path: Path):
 
 
 @pytest.mark.requirement("runtime.agents.openai.setup")
-def test_flags_change_what_a_file_says_and_nothing_else(tmp_path: Path):
-    (tmp_path / "factwire.toml").write_text(
-        f'[agents.pal]\nkind = "openai"\nmodel = "other"\nbase_url = "{LOCAL}"\n'
+def test_flags_change_what_a_file_says_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_trusted(
+        tmp_path / "factwire.toml",
+        f'[agents.pal]\nkind = "openai"\nmodel = "other"\nbase_url = "{LOCAL}"\n',
     )
     flags = AgentFlags(name="pal", model="tiny")
     found = load_context(workspace=tmp_path, agent=flags).configuration.agents["pal"]

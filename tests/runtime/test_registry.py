@@ -31,6 +31,7 @@ from factwire.runtime.configuration import (
     load_configuration,
 )
 from tests.runtime.agents import wait_for_end
+from tests.runtime.trusted_files import write_trusted
 
 MODULE = """
 from factwire.facts import CapabilityManifest
@@ -285,9 +286,11 @@ def test_entry_points_that_are_installed_are_looked_up():
 @pytest.mark.requirement("runtime.agents.registry.means")
 @pytest.mark.asyncio
 async def test_a_configuration_becomes_agents_and_the_means_they_act_with(tmp_path: Path):
-    (tmp_path / "factwire.toml").write_text(
+    write_trusted(
+        tmp_path / "factwire.toml",
         'data = "data"\nworkspaces = ["work"]\n'
-        '[policy]\nallow = ["Bash(touch *)"]\n[agents.sh]\nkind = "shell"\n'
+        '[policy]\nallow = ["Bash(touch *)"]\n[agents.sh]\nkind = "shell"\n',
+        {"HOME": str(tmp_path)},
     )
     (tmp_path / "work").mkdir()
     configuration = load_configuration(tmp_path, environment={"HOME": str(tmp_path)}).configuration

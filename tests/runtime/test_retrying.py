@@ -18,6 +18,7 @@ from factwire.runtime.configuration import load_configuration
 from factwire.runtime.limits import RETRY_SECONDS
 from tests.runtime.agents import WAIT, Agent, classes, echo, facts_of, wait_for_end
 from tests.runtime.steered import Failing, Listener, Steerable, runtime_of, wait_for_fact
+from tests.runtime.trusted_files import write_trusted
 
 QUICK = RetryPolicy(attempts=3, delay_seconds=0.001)
 SLOW = RetryPolicy(attempts=3, delay_seconds=60)
@@ -216,9 +217,11 @@ async def test_a_retry_that_waits_for_its_time_survives_a_restart(tmp_path: Path
 
 @pytest.mark.requirement("runtime.retry.configuration")
 def test_retries_are_set_for_all_agents_or_for_one(tmp_path: Path):
-    (tmp_path / "factwire.toml").write_text(
+    write_trusted(
+        tmp_path / "factwire.toml",
         "[retry]\nattempts = 2\n"
-        '[agents.a]\nkind = "demo"\nretry = { attempts = 5, categories = ["odd"] }\n'
+        '[agents.a]\nkind = "demo"\nretry = { attempts = 5, categories = ["odd"] }\n',
+        {"HOME": str(tmp_path)},
     )
     found = load_configuration(tmp_path, environment={"HOME": str(tmp_path)}).configuration
     assert found.retry == RetryPolicy(attempts=2)

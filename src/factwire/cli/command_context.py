@@ -12,16 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import typer
 
-from factwire.cli.targets import journal_url
-from factwire.cli.terminal import UNUSABLE, CliError, report, terminal_safe
+from factwire.cli.targets import journal_url, load_settings
+from factwire.cli.terminal import CliError, terminal_safe
 from factwire.runtime.configuration import (
     AgentSettings,
     Configuration,
-    ConfigurationError,
-    ResolvedConfiguration,
-    load_configuration,
 )
 
 if TYPE_CHECKING:
@@ -92,9 +88,9 @@ def load_context(
     flags = [("journal", journal_url(journal))] if journal else []
     flags += [("policy.mode", mode)] if mode else []
     flags += [("sandbox.mode", sandbox)] if sandbox else []
-    loaded = _load_settings(folder, flags).configuration
+    loaded = load_settings(folder, flags).configuration
     if agent is not None and (more := agent.flags_over(loaded)):
-        loaded = _load_settings(folder, [*flags, *more]).configuration
+        loaded = load_settings(folder, [*flags, *more]).configuration
     loaded = loaded if agent is None else agent.add_agent(loaded)
     if workspace is None and loaded.workspaces:
         _require_allowed(folder, loaded.workspaces)
@@ -122,15 +118,6 @@ def _resolve_folder(path: Path | None) -> Path:
     if not folder.is_dir():
         raise CliError(f"workspace_missing: folder not found: {terminal_safe(str(folder))}")
     return folder
-
-
-def _load_settings(folder: Path, flags: list[tuple[str, str]]) -> ResolvedConfiguration:
-    try:
-        return load_configuration(folder, flags=flags)
-    except ConfigurationError as error:
-        for problem in error.problems:
-            report(str(problem))
-        raise typer.Exit(UNUSABLE) from error
 
 
 def _require_allowed(folder: Path, allowed: Sequence[str]) -> None:

@@ -9,14 +9,22 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Annotated, Any, BinaryIO, Final, NamedTuple, Protocol, cast, runtime_checkable
 
 import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from factwire import __version__
-from factwire.cli.terminal import DONE, INTERRUPTED, UNUSABLE, CliError, report
+from factwire.cli.terminal import (
+    DONE,
+    INTERRUPTED,
+    UNUSABLE,
+    CliError,
+    TerminalOutput,
+    forget_notes,
+    report,
+)
 from factwire.facts import FactError
 
 
@@ -131,6 +139,16 @@ VERBS: Final = {
         "config",
         "Show every setting, its value and its source.",
     ),
+    "trust": Verb(
+        "config_command",
+        "trust",
+        "Show what a project's factwire.toml changes, and trust it, so that its settings apply.",
+    ),
+    "untrust": Verb(
+        "config_command",
+        "untrust",
+        "Ignore a project's factwire.toml again.",
+    ),
     "journal": Verb(
         "journal_command",
         "journal",
@@ -226,6 +244,7 @@ def main() -> None:
 def _run(arguments: list[str]) -> int:
     """Run one command by its own means: click's `main` would take a closed pipe for an issue."""
     command = typer.main.get_command(app)
+    forget_notes()
     try:
         with command.make_context("factwire", arguments) as context:
             command.invoke(context)
@@ -256,6 +275,9 @@ def _prepare_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    shown = sys.stdout
+    if shown.isatty() and type(shown) is io.TextIOWrapper:
+        sys.stdout = TerminalOutput(cast("BinaryIO", shown.buffer), shown.encoding)
 
 
 def _abandon_output() -> None:

@@ -1,6 +1,13 @@
-"""`factwire config`: every setting with its value and where that came from; never a secret."""
+"""`factwire config`: every setting with its value and where that came from; never a secret.
+
+`factwire trust` and `untrust`: whose project's settings count. What is trusted is what was shown:
+the bytes that are read once.
+"""
 
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,10 +16,24 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from factwire.cli.terminal import ISSUES, CliError, report, terminal_safe
+from factwire.cli.targets import note_untrusted
+from factwire.cli.terminal import (
+    ISSUES,
+    CliError,
+    count_of,
+    print_note,
+    report,
+    terminal_safe,
+    terminal_safe_block,
+)
 
 if TYPE_CHECKING:
-    from factwire.runtime.configuration import ResolvedConfiguration, SettingRow
+    from factwire.runtime.configuration import (
+        ProjectFile,
+        ProjectTrust,
+        ResolvedConfiguration,
+        SettingRow,
+    )
 
 
 def config(
@@ -53,7 +74,7 @@ def _load_settings(
     if folder is not None and not folder.is_dir():
         raise CliError(f"folder not found: {terminal_safe(str(folder))}")
     try:
-        return load_configuration(folder, flags=flags)
+        resolved = load_configuration(folder, flags=flags)
     except ConfigurationError as error:
         if as_json:
             found = {"code": error.code, "problems": error.problems}
@@ -62,6 +83,129 @@ def _load_settings(
             for problem in error.problems:
                 report(str(problem))
         raise typer.Exit(ISSUES) from error
+    note_untrusted(resolved)
+    return resolved
+
+
+ProjectPath = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="PATH",
+        help="A project's folder or its factwire.toml; by default the nearest one from here.",
+    ),
+]
+
+
+def trust(
+    path: ProjectPath = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Trust it without asking.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List the trusted projects.")] = False,
+) -> None:
+    """Show what a project's factwire.toml changes, and trust it, so that its settings apply.
+
+    A file that is changed afterwards has to be trusted again; the difference is shown. Exit code 1:
+    it was not trusted, or it is not valid.
+    """
+    from factwire.runtime.configuration import ProjectTrust, read_project_file
+
+    trusted = ProjectTrust()
+    with _refuse_plainly():
+        if show:
+            for project in trusted.list_projects():
+                typer.echo(f"{project.trusted_at}  {terminal_safe(project.path)}")
+            return
+        file = read_project_file(_find_file(path))
+        if trusted.check(file) is None:
+            print_note(f"{file.path} is already trusted")
+            return
+        _show_difference(trusted, file)
+        _show_changes(file)
+        if not (yes or _confirm(file)):
+            raise CliError(f"{terminal_safe(str(file.path))} is not trusted", ISSUES)
+        trusted.add(file)
+    print_note(f"{file.path} is trusted")
+
+
+def untrust(path: ProjectPath = None) -> None:
+    """Ignore a project's factwire.toml again."""
+    from factwire.runtime.configuration import ProjectTrust
+
+    with _refuse_plainly():
+        file = _find_file(path)
+        place = file.parent.resolve() / file.name
+        if not ProjectTrust().remove(place):
+            raise CliError(f"{terminal_safe(str(place))} was not trusted", ISSUES)
+    print_note(f"{place} is no longer trusted")
+
+
+@contextmanager
+def _refuse_plainly() -> Generator[None]:
+    from factwire.runtime.configuration import TrustListUnusable
+
+    try:
+        yield
+    except TrustListUnusable as error:
+        raise CliError(f"{error.code}: {terminal_safe(str(error))}") from error
+
+
+def _find_file(path: Path | None) -> Path:
+    """The file that is meant. One that is gone can still be named, to trust it no longer."""
+    from factwire.runtime.configuration import PROJECT_FILE, find_project_file
+
+    if path is not None:
+        return path / PROJECT_FILE if path.is_dir() else path
+    found = find_project_file(Path.cwd())
+    if found is None:
+        raise CliError(f"there is no {PROJECT_FILE} in this folder or above it")
+    return found
+
+
+def _show_difference(trusted: "ProjectTrust", file: "ProjectFile") -> None:
+    """What changed since the file was trusted, line by line."""
+    from factwire.runtime.configuration import TrustListUnusable
+
+    try:
+        before = trusted.find(file.path)
+    except TrustListUnusable as error:
+        print_note(f"{error.code}: {error}; the list is begun anew")
+        return
+    if before is None:
+        return
+    lines = (terminal_safe_block(before.content), terminal_safe_block(file.shown))
+    difference = list(unified_diff(*lines, "trusted", "now", lineterm=""))
+    for line in difference or ["only what is not shown here was changed, such as a secret"]:
+        typer.echo(line)
+    typer.echo("")
+
+
+def _show_changes(file: "ProjectFile") -> None:
+    """Every setting of the file; ends the command where it is not valid."""
+    from factwire.runtime.configuration import (
+        ConfigurationError,
+        Layer,
+        list_layer_rows,
+        project_layer,
+    )
+
+    try:
+        layer = project_layer(file.path, file.data, str(Path.home()))
+    except ConfigurationError as error:
+        layer = Layer(problems=error.problems)
+    for problem in layer.problems:
+        report(str(problem))
+    if layer.problems:
+        raise typer.Exit(ISSUES)
+    rows = list_layer_rows(layer)
+    typer.echo(f"{terminal_safe(str(file.path))} sets {count_of(len(rows), 'value')}:")
+    if rows:
+        _show_rows(rows)
+
+
+def _confirm(file: "ProjectFile") -> bool:
+    if not sys.stdin.isatty():
+        raise CliError("there is no terminal to ask in; use --yes to trust it")
+    return typer.confirm(f"Trust {terminal_safe(str(file.path))}?", err=True)
 
 
 def _show_rows(found: "list[SettingRow]") -> None:

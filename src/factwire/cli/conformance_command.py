@@ -236,9 +236,10 @@ def _parse_prompts(options: list[str]) -> dict[str, str]:
 
 def _write_page(report: "Report", path: Path) -> None:
     from factwire.conformance import html_report
+    from factwire.journal.atomic_files import write_target
 
     try:
-        path.write_text(html_report(report), encoding="utf-8")
+        write_target(path, html_report(report))
     except OSError as error:
         raise CliError(f"{path} cannot be written: {error.strerror or error}") from error
 

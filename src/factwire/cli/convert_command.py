@@ -20,6 +20,7 @@ import typer
 from factwire.cli.fact_files import (
     FactSource,
     open_source,
+    read_bounded_lines,
     read_document,
     reread_items,
     watch_progress,
@@ -333,7 +334,7 @@ def convert_stream(
         live = not opened.stream.seekable()
         facts = convert_recording(
             source,
-            _read_stream_lines(opened.stream.readline),
+            read_bounded_lines(opened.stream),
             thread_id=thread or _thread_of(file),
             at=at or START,
             keep=_blob_store(blobs),
@@ -389,10 +390,6 @@ def _print_threads() -> int:
         source = find_source(name)
         sys.stdout.write(f"{name:18} {source.title}, tested with {source.versions}\n")
     return DONE
-
-
-def _read_stream_lines(read: Callable[[], bytes]) -> Iterator[bytes]:
-    return iter(read, b"")
 
 
 def _thread_of(file: str) -> str:

@@ -1,7 +1,8 @@
 """`factwire doctor`: what is installed and set up, what is wrong, and how to fix it.
 
 A program is asked for nothing but its version, in a home that is thrown away, without any key, and
-not for long. SDKs are looked up, not imported. No model and no MCP server is asked or started.
+not for long; one that a project's file or a relative PATH leads to is not started at all. SDKs are
+looked up, not imported. No model and no MCP server is asked or started.
 """
 
 import asyncio
@@ -116,6 +117,8 @@ async def _check_all(
     settings = resolved.configuration
     yield await check_sandbox(settings.sandbox)
     yield check_configuration(resolved)
+    if resolved.untrusted is not None:
+        yield warn("project", str(resolved.untrusted), "read the file, then run factwire trust")
     yield check_workspace(settings, workspace)
     yield check_data_folder(settings)
     yield await check_journal(settings)
@@ -127,7 +130,7 @@ async def _check_all(
         *check_servers(settings),
     )
     others = {name: why for name, why in registered.problems.items() if name not in BUILT_INS}
-    for finding in (*findings, *await check_outside_agents(settings, others)):
+    for finding in (*findings, *await check_outside_agents(resolved, others)):
         yield finding
 
 
@@ -250,9 +253,10 @@ _CHARACTERS: Final = 100
 
 
 async def check_outside_agents(
-    configuration: Configuration, problems: Mapping[str, AgentError]
+    resolved: ResolvedConfiguration, problems: Mapping[str, AgentError]
 ) -> list[DoctorFinding]:
     """A line for each; what a configuration breaks is told with the agents that it names."""
+    configuration = resolved.configuration
     points = sorted(set(entry_points(group=GROUP)), key=lambda point: point.name)
     found = {
         point.name: program for point in points if (program := _load_program(point)) is not None
@@ -262,10 +266,7 @@ async def check_outside_agents(
         for name, error in problems.items()
         if name not in found and is_absent(name, error, configuration)
     ]
-    programs = [
-        _check_program(name, program, configuration.agents.get(name))
-        for name, program in found.items()
-    ]
+    programs = [_check_program(name, program, resolved) for name, program in found.items()]
     return [*await asyncio.gather(*programs), *others, *_check_sdks()]
 
 
@@ -284,22 +285,28 @@ def _load_program(point: EntryPoint) -> AgentProgram | None:
 
 
 async def _check_program(
-    name: str, program: AgentProgram, configured: AgentSettings | None
+    name: str, program: AgentProgram, resolved: ResolvedConfiguration
 ) -> DoctorFinding:
-    where = _find_program(program, configured)
-    if where is None:
+    found = _find_program(program, resolved.configuration.agents.get(name))
+    if found is None:
         return ok(name, f"{program.title} is not installed; install it with: {program.install}")
+    where, is_relative = found
+    origin = resolved.origins.get(f"agents.{name}.options")
+    if is_relative or (origin is not None and origin.source == "project"):
+        return ok(name, f"{where}, found by way of this folder; not started")
     version_text = await _ask_version(where)
     if version_text is None:
         return warn(name, f"{where} does not report a version", f"try {where} --version by hand")
     return ok(name, f"{version_text}, {where}")
 
 
-def _find_program(program: AgentProgram, configured: AgentSettings | None) -> str | None:
-    """Where it is, good from any folder: PATH may be relative."""
+def _find_program(
+    program: AgentProgram, configured: AgentSettings | None
+) -> tuple[str, bool] | None:
+    """Where it is, and whether only from this folder: PATH may be relative."""
     wanted = None if configured is None else configured.options.get("command")
     there = program.find_path(wanted if isinstance(wanted, str) else None)
-    return None if there is None else str(Path(there).absolute())
+    return None if there is None else (str(Path(there).absolute()), not Path(there).is_absolute())
 
 
 async def _ask_version(program: str) -> str | None:

@@ -17,12 +17,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from factwire.cli.targets import data_folder, edge_client, run_work
-from factwire.cli.terminal import DONE, UNUSABLE, CliError, report, terminal_safe
+from factwire.cli.targets import data_folder, edge_client, journal_url, load_settings, run_work
+from factwire.cli.terminal import DONE, CliError, report, terminal_safe
 
 if TYPE_CHECKING:
     from factwire.edge.startup import EdgeSettings, OpenEdge
-    from factwire.runtime.configuration import Configuration
+    from factwire.runtime.configuration import Configuration, ResolvedConfiguration
 
 
 TOKEN_VARIABLE: Final = "FACTWIRE_TOKEN"  # noqa: S105 - the name of a variable
@@ -194,13 +194,15 @@ def serve_edge(
         ) from error
     folders = [_require_folder(each) for each in workspace or ()]
     named = {"agent": agent, "user": user}
-    configuration = _load_settings(journal, data, named, folders)
+    resolved = _load_settings(journal, data, named, folders)
+    configuration = resolved.configuration
     settings = EdgeSettings(
         host=host,
         port=port,
         token=token,
         hosts=tuple(allow_host or ()),
         origins=tuple(allow_origin or ()),
+        untrusted_project=str(resolved.untrusted) if resolved.untrusted else None,
     )
     from factwire.serving.logs import set_up_logs
 
@@ -266,23 +268,17 @@ def _require_folder(path: Path) -> Path:
 
 def _load_settings(
     journal: str | None, data: Path | None, named: dict[str, str | None], workspaces: list[Path]
-) -> "Configuration":
+) -> "ResolvedConfiguration":
     import msgspec
-
-    from factwire.cli.targets import journal_url
-    from factwire.runtime.configuration import ConfigurationError, load_configuration
 
     flags = [("journal", journal_url(journal))] if journal else []
     flags += [("data", os.path.abspath(data))] if data else []  # noqa: PTH100 - links stay links
     flags += [(key, value) for key, value in named.items() if value]
-    try:
-        loaded = load_configuration(Path.cwd(), flags=flags).configuration
-    except ConfigurationError as error:
-        for problem in error.problems:
-            report(str(problem))
-        raise typer.Exit(UNUSABLE) from error
+    resolved = load_settings(Path.cwd(), flags)
+    loaded = resolved.configuration
     folders = tuple(map(str, workspaces)) or loaded.workspaces or (str(Path.cwd().resolve()),)
-    return msgspec.structs.replace(loaded, workspaces=folders)
+    configuration = msgspec.structs.replace(loaded, workspaces=folders)
+    return msgspec.structs.replace(resolved, configuration=configuration)
 
 
 _PATIENCE_SECONDS: Final = 5.0

@@ -6,14 +6,12 @@ A file that is no database is a slip of whoever named it as a journal: calling i
 would speak against the pack. What is played from a pack was checked against its hashes.
 """
 
-import os
 import re
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import msgspec
 import typer
@@ -28,7 +26,7 @@ from factwire.cli.targets import (
 )
 from factwire.cli.terminal import DONE, ISSUES, UNUSABLE, CliError, count_of, errors, terminal_safe
 from factwire.facts import Fact
-from factwire.journal import Journal
+from factwire.journal import Journal, atomic_files
 from factwire.projection import order_facts
 
 if TYPE_CHECKING:
@@ -135,15 +133,8 @@ def open_target(file: str, *, force: bool) -> Generator[BinaryIO]:
         return
     path = Path(file)
     _require_free(path, force=force)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as partial:
-        try:
-            yield cast("BinaryIO", partial)
-            partial.flush()
-            os.fsync(partial.fileno())
-            Path(partial.name).replace(path)
-        except BaseException:
-            Path(partial.name).unlink(missing_ok=True)
-            raise
+    with atomic_files.open_target(path) as target:
+        yield target
 
 
 def _require_free(path: Path, *, force: bool) -> None:
@@ -152,7 +143,7 @@ def _require_free(path: Path, *, force: bool) -> None:
         raise CliError(f"folder not found: {terminal_safe(str(path.parent))}")
     if path.is_dir():
         raise CliError(f"{name} is a folder; name a file in it with --output")
-    if path.exists() and not force:
+    if path.is_file() and not force:
         raise CliError(f"{name} already exists; overwrite it with --force, or use --output")
 
 

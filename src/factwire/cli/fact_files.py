@@ -153,15 +153,21 @@ def reread_items(source: FactSource) -> Callable[[], Iterator[Any]] | None:
 
 def _read_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, with their numbers."""
+    for number, line in enumerate(read_bounded_lines(stream), 1):
+        if number == 1:
+            line = line.removeprefix(_BYTE_ORDER_MARK)  # noqa: PLW2901
+        if not line.isspace() and line:
+            yield number, line
+
+
+def read_bounded_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """The lines of an input; raises `UnreadableInput` for one that is too long to be held."""
     number = 0
     while line := stream.readline(LINE_BYTES + 1):
         number += 1
         if len(line) > LINE_BYTES:
             raise UnreadableInput(f"longer than {LINE_BYTES} bytes", line=number)
-        if number == 1:
-            line = line.removeprefix(_BYTE_ORDER_MARK)
-        if not line.isspace() and line:
-            yield number, line
+        yield line
 
 
 def _read_whole_document(

@@ -135,7 +135,7 @@ AfterOption = Annotated[
 
 def build_filter(classes: list[str] | None, **ids: str | None) -> Filter | None:
     """The filter that the options ask for; None for all facts."""
-    wanted = Filter(**ids, classes=tuple(classes or ()))
+    wanted = msgspec.structs.replace(Filter(classes=tuple(classes or ())), **ids)
     return None if wanted == Filter() else wanted
 
 

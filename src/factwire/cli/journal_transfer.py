@@ -10,14 +10,14 @@ An export may come from a journal that nobody redacted. Where the first pass fin
 export is redacted as it is imported, and its snapshots, which show the secret too, are left out.
 """
 
-import os
+import asyncio
 import shutil
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryFile
+from tempfile import TemporaryFile
 from typing import Annotated, BinaryIO, Final, cast
 
 import msgspec
@@ -40,6 +40,7 @@ from factwire.cli.journal_export_format import (
 from factwire.cli.targets import (
     Advance,
     JournalUrl,
+    journal_url,
     open_for_reading,
     open_for_writing,
     run_work,
@@ -67,6 +68,7 @@ from factwire.journal import (
     RemovedFact,
     Restoration,
 )
+from factwire.journal.atomic_files import name_database, open_target, reserve_unfinished
 from factwire.journal.blobs.blob_store import list_every_thread
 from factwire.journal.chunks import decode_line
 from factwire.journal.filter import find_thread_id
@@ -218,20 +220,12 @@ async def _journal_snapshots(journal: Journal, head: Cursor) -> AsyncIterator[Sn
 
 @contextmanager
 def _open_target(file: str) -> Generator[BinaryIO]:
-    """Standard output, or a file that appears only when it is whole and on disk."""
+    """Standard output, or a target that is written whole."""
     if file == "-":
         yield sys.stdout.buffer
         return
-    path = Path(file)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as partial:
-        try:
-            yield cast("BinaryIO", partial)
-            partial.flush()
-            os.fsync(partial.fileno())
-            Path(partial.name).replace(path)
-        except BaseException:
-            Path(partial.name).unlink(missing_ok=True)
-            raise
+    with open_target(Path(file)) as target:
+        yield target
 
 
 class ExportRedactor:
@@ -362,6 +356,8 @@ class ImportResult(msgspec.Struct, kw_only=True):
     snapshots: int = 0
     renumbered: bool = False
     restored: bool = False
+    is_new: bool = False
+    """Whether the journal appears only when the import is whole."""
 
 
 def import_(
@@ -393,7 +389,7 @@ async def _import(file: str, url: str, *, append: bool, renumber: bool) -> int:
         if plan.gap and not restores and not renumber:
             message = f"{plan.gap}: facts were removed there by compaction or retention; "
             raise CliError(redact_text(f"{message}use --renumber to close such gaps")[0], ISSUES)
-        async with open_for_writing(url, create=True) as journal:
+        async with _open_import_target(url) as (journal, is_new):
             empty = (await journal.head()).seq == 0
             if not empty and not append:
                 raise CliError(
@@ -404,12 +400,33 @@ async def _import(file: str, url: str, *, append: bool, renumber: bool) -> int:
                 if restores and plan.header:
                     result = await _restore(read, journal, plan.header.floor, advance)
                 else:
-                    result = await _copy_facts(read, journal, renumber=renumber, advance=advance)
+                    result = ImportResult(epoch=(await journal.head()).epoch, is_new=is_new)
+                    await _copy_facts(read, journal, result, renumber=renumber, advance=advance)
             if result.restored or (empty and plan.same_seqs and not result.renumbered):
                 result.snapshots = await _copy_snapshots(read, journal, result.epoch)
     _show_import(plan, result, empty=empty)
     print_remark(SECRETS_REDACTED, source.name, redacted_remark(plan.secrets))
     return DONE
+
+
+@asynccontextmanager
+async def _open_import_target(url: str) -> AsyncGenerator[tuple[Journal, bool]]:
+    """The journal to import into, and whether it is new. A new file gets its name once the import
+    is whole: one that was killed or refused leaves nothing that could be taken for it, and can be
+    repeated.
+    """
+    scheme, _, rest = journal_url(url).partition(":")
+    name, mark, options = rest.partition("?")
+    path = Path(name)
+    if scheme != "sqlite" or await asyncio.to_thread(path.exists):
+        async with open_for_writing(url, create=True) as journal:
+            yield journal, False
+        return
+    with reserve_unfinished(path) as unfinished:
+        target = f"sqlite:{unfinished}{mark}{options}"
+        async with open_for_writing(target, create=True) as journal:
+            yield journal, True
+        await asyncio.to_thread(name_database, unfinished, path)
 
 
 @contextmanager
@@ -499,9 +516,8 @@ async def _restore(read: ReadLines, journal: Journal, floor: int, advance: Advan
 
 
 async def _copy_facts(
-    read: ReadLines, journal: Journal, *, renumber: bool, advance: Advance
-) -> ImportResult:
-    result = ImportResult(epoch=(await journal.head()).epoch)
+    read: ReadLines, journal: Journal, result: ImportResult, *, renumber: bool, advance: Advance
+) -> None:
     numbering = _Renumbering() if renumber else None
     batch: list[Numbered] = []
     for number, line in read():
@@ -514,7 +530,6 @@ async def _copy_facts(
             batch.clear()
     await _append_batch(journal, batch, result)
     result.renumbered = numbering is not None and numbering.changed
-    return result
 
 
 class _Renumbering:
@@ -539,24 +554,24 @@ async def _append_batch(journal: Journal, batch: list[Numbered], result: ImportR
     try:
         answer = await journal.append([fact for _, fact in batch])
     except AppendRefused as error:
-        raise await _locate_refusal(journal, batch, error) from error
+        append = not result.is_new
+        raise await _locate_refusal(journal, batch, error, append=append) from error
     repeated = sum(answer.repeated)
     result.repeated += repeated
     result.appended += len(batch) - repeated
 
 
 async def _locate_refusal(
-    journal: Journal, batch: list[Numbered], error: AppendRefused
+    journal: Journal, batch: list[Numbered], error: AppendRefused, *, append: bool
 ) -> CliError:
-    """The refusal with its line: what comes before it in the batch goes in, one by one."""
+    """The refusal with its line, found by appending one fact after the other."""
     for number, fact in batch:
         try:
             await journal.append([fact])
         except AppendRefused as refusal:
             what = to_cli_error(refusal)
-            return CliError(
-                f"line {number}: {what}; the lines before it were imported", what.exit_code
-            )
+            left = "the lines before it were imported" if append else "nothing was imported"
+            return CliError(f"line {number}: {what}; {left}", what.exit_code)
     return to_cli_error(error)
 
 

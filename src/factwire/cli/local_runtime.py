@@ -15,6 +15,7 @@ from factwire.cli.targets import open_for_writing
 from factwire.cli.terminal import CliError, print_note, terminal_safe
 from factwire.facts import Fact, Person
 from factwire.journal import Journal, JournalBusy
+from factwire.journal.atomic_files import make_private_folder
 from factwire.projection import Changes, ProjectionState
 from factwire.runtime import (
     Identity,
@@ -36,8 +37,6 @@ from factwire.runtime.control import (
     RuntimeControls,
     terminal_person,
 )
-
-_PRIVATE = 0o700
 
 
 @asynccontextmanager
@@ -134,12 +133,14 @@ def require_agent(runtime: Runtime, context: CommandContext, name: str) -> None:
 def _make_data_folder(context: CommandContext) -> None:
     folder = Path(context.configuration.data)
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
+        repair = make_private_folder(folder)
     except OSError as error:
         raise CliError(
-            f"data_folder_unusable: {terminal_safe(str(folder))} cannot be created: "
-            f"{error.strerror}; set FACTWIRE_DATA to a writable folder"
+            f"data_folder_unusable: {terminal_safe(str(folder))} cannot be used: "
+            f"{error.strerror}; set FACTWIRE_DATA to a writable folder of your own"
         ) from error
+    if repair is not None:
+        print_note(repair)
 
 
 FactListener = Callable[[Fact, Changes], None]

@@ -11,6 +11,7 @@ from typing import Annotated, Final
 import typer
 
 from factwire.cli.terminal import CliError
+from factwire.journal.atomic_files import write_target
 
 
 class FormatOption(StrEnum):
@@ -63,7 +64,7 @@ def schema(
     if output is None:
         sys.stdout.write(text)
     else:
-        output.write_text(text, encoding="utf-8")
+        write_target(output, text)
 
 
 def _schema_files() -> dict[str, str]:
@@ -105,7 +106,7 @@ def _write_all(files: dict[str, str], folder: Path | None) -> None:
         raise CliError("all writes several files: name a folder with --output")
     folder.mkdir(parents=True, exist_ok=True)
     for filename, text in files.items():
-        (folder / filename).write_text(text, encoding="utf-8")
+        write_target(folder / filename, text)
     # Last, so that all others are there where it cannot be made.
     for filename, text in _openapi_text().items():
-        (folder / filename).write_text(text, encoding="utf-8")
+        write_target(folder / filename, text)

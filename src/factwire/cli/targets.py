@@ -24,6 +24,7 @@ from factwire.cli.terminal import (
     UNUSABLE,
     CliError,
     errors,
+    print_note_once,
     report,
     terminal_safe,
 )
@@ -40,6 +41,7 @@ from factwire.journal import (
 
 if TYPE_CHECKING:
     from factwire.client import AsyncClient
+    from factwire.runtime.configuration import ResolvedConfiguration
 
 
 Result = TypeVar("Result")
@@ -227,11 +229,26 @@ def _exit_code_of_status(status: int) -> int:
 
 def data_folder() -> str:
     """Where the configuration keeps things; ends the command where it cannot be read."""
+    return load_settings(Path.cwd(), []).configuration.data
+
+
+def load_settings(folder: Path, flags: list[tuple[str, str]]) -> "ResolvedConfiguration":
+    """The configuration that holds in a folder; ends the command where it cannot be read, and
+    names a project's file that is not trusted.
+    """
     from factwire.runtime.configuration import ConfigurationError, load_configuration
 
     try:
-        return load_configuration(Path.cwd()).configuration.data
+        resolved = load_configuration(folder, flags=flags)
     except ConfigurationError as error:
         for problem in error.problems:
             report(str(problem))
         raise typer.Exit(UNUSABLE) from error
+    note_untrusted(resolved)
+    return resolved
+
+
+def note_untrusted(resolved: "ResolvedConfiguration") -> None:
+    """Say once in a command which settings it ignores."""
+    if resolved.untrusted is not None:
+        print_note_once(str(resolved.untrusted))

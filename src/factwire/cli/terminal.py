@@ -9,15 +9,21 @@ could not do its work: unreadable input, wrong usage, a missing file · 130 stop
 A failure is one line that says what is wrong and what to do; never a traceback.
 """
 
+import codecs
+import io
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _SPACE: Final = re.compile(r"[ \t\r\n\f\v\x85\u2028\u2029]+")
 _LINE: Final = re.compile(r"\r\n|[\r\n\f\v\x85\u2028\u2029]")
@@ -65,19 +71,63 @@ def count_of(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _visible_characters(text: str) -> list[str]:
+def _visible_characters(text: str, escape: Callable[[str], str] | None = None) -> list[str]:
+    show_hidden = escape or _escape
     shown: list[str] = []
     marks = 0
     for character in text:
         marks = marks + 1 if unicodedata.category(character) in _COMBINING_MARKS else 0
         hidden = not character.isprintable() or character in _INVISIBLE
-        shown.append(_escape(character) if hidden or marks > _MARKS_IN_A_ROW else character)
+        shown.append(show_hidden(character) if hidden or marks > _MARKS_IN_A_ROW else character)
     return shown
 
 
 def _escape(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"  # noqa: PLR2004
+
+
+def _escape_in_json(character: str) -> str:
+    """The escape that JSON has for a character, so that it stays the same value."""
+    return json.dumps(character)[1:-1] if not character.isascii() else f"\\u{ord(character):04x}"
+
+
+class TerminalBytes(io.BufferedIOBase):
+    """Standard output for bytes, on a terminal: JSON whose invisible characters are escaped, which
+    changes none of its values. Into a pipe or a file, bytes go as they are.
+    """
+
+    def __init__(self, target: BinaryIO, encoding: str) -> None:
+        self._target = target
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._target.fileno()
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        text = self._decoder.decode(bytes(data))
+        lines = ("".join(_visible_characters(line, _escape_in_json)) for line in text.split("\n"))
+        self._target.write("\n".join(lines).encode(self._encoding, "backslashreplace"))
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        self._target.flush()
+
+
+class TerminalOutput(io.TextIOWrapper):
+    """Standard output on a terminal; its text was made safe by whoever wrote it."""
+
+    def __init__(self, target: BinaryIO, encoding: str) -> None:
+        super().__init__(target, encoding, "backslashreplace", line_buffering=True)
+        self._bytes = TerminalBytes(target, encoding)
+
+    @property
+    def buffer(self) -> Any:
+        return self._bytes
 
 
 DONE: Final = 0
@@ -168,6 +218,21 @@ def print_note(message: str) -> None:
     """Tell a person on standard error what is no failure."""
     errors.print("note:", style="bold", end=" ")
     errors.print(terminal_safe(message), markup=False, soft_wrap=True)
+
+
+_noted: Final[set[str]] = set()
+
+
+def print_note_once(message: str) -> None:
+    """Tell a person something that a command may come across more than once."""
+    if message not in _noted:
+        _noted.add(message)
+        print_note(message)
+
+
+def forget_notes() -> None:
+    """Begin another command."""
+    _noted.clear()
 
 
 def print_remark(code: str, name: str, remark: str | None) -> None:

@@ -155,5 +155,7 @@ CLIENT_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "cli.edge.threads": "The threads of an Edge are listed with what they wait for.",
         "cli.edge.tail": "An Edge is followed live, and again from a cursor.",
         "cli.edge.conformance": "The facts of an Edge's thread are tried like a recording.",
+        "cli.trust": "A project's settings are shown before they are trusted; until then, no "
+        "command follows them or runs anything of the project.",
     },
 )

@@ -307,4 +307,14 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.run.times": "Every event of a run has the times at which it was asked for, started "
         "and ended, as far as that has happened.",
     },
+) + requirements(
+    "guarantees S15",
+    {
+        "edge.files.damaged": "Each file of the data folder, damaged in any way, has a documented "
+        "answer or is made anew, and a full disk leaves none that keeps an Edge from starting.",
+        "edge.files.saved": "Lists are saved while an Edge runs; a start after a kill reads "
+        "few facts.",
+        "edge.files.private": "A data folder that others may write to is closed to them or "
+        "refused, and so is a token or a key of another user.",
+    },
 )

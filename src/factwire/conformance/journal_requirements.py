@@ -54,6 +54,13 @@ _FAULTS: Final = (
         "guarantees R3",
         {"journal.disk": "A full or failing disk refuses clearly, and passes without a restart."},
     ),
+    *requirements(
+        "guarantees R3",
+        {
+            "journal.files.whole": "A file is written whole or not at all; only regular files are "
+            "replaced."
+        },
+    ),
     *requirements("guarantees R4", {"journal.model": "Any history equals that of the model."}),
     *requirements("guarantees R10", {"journal.clock": "Jumps of the clock change no order."}),
     *requirements(
@@ -155,6 +162,8 @@ _COMMAND_LINE: Final = requirements(
         "cli.journal.verify": "The first bad place is named, and what before it is intact.",
         "cli.journal.export.lossless": "An export holds the same facts, byte for byte.",
         "cli.journal.import.refused": "A damaged export is refused by line; nothing is written.",
+        "cli.journal.import.whole": "A new journal appears only when its import is whole; a "
+        "killed one can be repeated.",
         "cli.journal.import.append": "Importing again into a journal changes nothing.",
         "cli.journal.import.renumber": "Facts get new places only if the command asks for it.",
         "cli.journal.compact": "Compacting does what its dry run said.",

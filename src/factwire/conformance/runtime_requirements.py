@@ -32,6 +32,8 @@ _CONFIGURATION: Final = requirements(
         "runtime.configuration.files": "The nearest project file and the user's file are found.",
         "runtime.configuration.errors": "Every problem names its place, what was expected and "
         "what was found.",
+        "runtime.configuration.trust": "A project's file counts only where and as a person "
+        "trusted it.",
         "runtime.configuration.secrets": "No secret is shown, not even where it is wrong.",
         "cli.config": "Every setting is shown with its value and its source.",
     },

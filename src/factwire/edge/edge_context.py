@@ -154,6 +154,7 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
     intakes: "OutsideIntakes"
     own_worktree: bool = False
     user: str = "unknown"
+    untrusted_project: str | None = None
     exports: Exports = msgspec.field(default_factory=Exports)
     writes: JournalWrites = msgspec.field(default_factory=JournalWrites)
     retention: RetentionLog = msgspec.field(default_factory=RetentionLog)

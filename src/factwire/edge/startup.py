@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, ParamSpec
 
-import apsw
 import msgspec
 from opentelemetry.trace import TracerProvider
 
@@ -35,9 +34,10 @@ from factwire.edge.operations import (
 from factwire.edge.operations.outside_intakes import OutsideIntakes
 from factwire.edge.operations.retention_operations import EdgeRetention
 from factwire.edge.preview_server import PreviewRegistry
-from factwire.edge.records import Records, RecordStore, read_records
+from factwire.edge.records import RecordStore, read_records
 from factwire.edge.run_spans import follow_runs
-from factwire.journal import Cursor, Journal, JournalError, open_journal
+from factwire.journal import Journal, JournalError, open_journal
+from factwire.journal.atomic_files import make_private_folder
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime import (
     Identity,
@@ -198,6 +198,8 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True):
     token: str | None = None
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    untrusted_project: str | None = None
+    """Which project's settings were ignored, in words; shown to whoever has the token."""
 
 
 class DataUnusable(Exception):
@@ -246,14 +248,14 @@ async def open_edge(
     async with AsyncExitStack() as stack:
         stack.callback(hide_secret(token.value))
         stack.push_async_callback(_try_to_stop, _close_tokens, tokens)
-        identity = open_identity(data)
+        identity = await run_disk_work(_open_identity, data)
         stack.callback(identity.release)
         journal = await stack.enter_async_context(open_journal(configuration.journal))
         registered = register(configuration)
         if configuration.agent is not None:
             registered.agent(configuration.agent)
         persistence = PersistenceFailures()
-        records, cursor = await _read_lists(journal, data)
+        records, cursor = await read_records(journal, data)
         runtime = _build_runtime(
             configuration,
             workspace,
@@ -291,6 +293,7 @@ async def open_edge(
             own_worktree=configuration.worktree,
             writes=persistence.writes,
             user=user_name(configuration.user),
+            untrusted_project=settings.untrusted_project,
         )
         await stack.enter_async_context(persistence.settle_failures(edge))
         await _settle_folders(edge)
@@ -338,13 +341,6 @@ async def open_edge(
         )
 
 
-async def _read_lists(journal: Journal, data: Path) -> tuple[Records, Cursor]:
-    try:
-        return await read_records(journal, data)
-    except apsw.Error as error:
-        raise DataUnusable(data, f"the lists cannot be kept there: {error}") from error
-
-
 async def _close_tokens(tokens: TokenStore) -> None:
     await run_disk_work(tokens.close)
 
@@ -376,11 +372,20 @@ def _choose_token(settings: EdgeSettings, data: Path) -> tuple[AccessToken, bool
 
 def _ensure_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        repair = make_private_folder(folder)
     except OSError as error:
         raise DataUnusable(folder, error.strerror or str(error)) from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise DataUnusable(folder, "it is not writable")
+    if repair is not None:
+        _log.warning("data_exposed", detail=repair)
+
+
+def _open_identity(data: Path) -> Identity:
+    try:
+        return open_identity(data)
+    except OSError as error:
+        raise DataUnusable(data, error.strerror or str(error)) from error
 
 
 def _build_runtime(

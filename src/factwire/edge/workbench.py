@@ -10,7 +10,6 @@ keeps to itself; whoever comes back opens a file beside the token, readable by i
 import asyncio
 import gzip
 import html
-import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
@@ -22,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from factwire.edge.limits import COMPRESSED_BYTES
+from factwire.journal.atomic_files import read_regular_file, replace_file
 from factwire.serving.access_control import AccessToken, HostPolicy, is_any_address
 from factwire.serving.asgi import Receive, Scope, Send
 
@@ -153,7 +153,7 @@ def _preview_origins(bind: str, host_policy: HostPolicy) -> list[str]:
 
 ENTRANCE_FILE: Final = "workbench.html"
 
-_MODE: Final = 0o600
+_LARGEST_PAGE: Final = 64 * 1024
 _LINK: Final = re.compile(r'<a href="([^"]+)">')
 
 
@@ -165,20 +165,16 @@ def signed_in_link(address: str, token: AccessToken) -> str:
 def write_entrance(folder: Path, link: str) -> Path:
     """Write the file that leads to a link, in place of an older one."""
     path = folder / ENTRANCE_FILE
-    fresh = folder / f".{ENTRANCE_FILE}.{os.getpid()}"
-    fresh.unlink(missing_ok=True)
-    file = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, _MODE)
-    with os.fdopen(file, "w", encoding="utf-8") as handle:
-        handle.write(_entrance_page(html.escape(link)))
-    fresh.replace(path)
+    replace_file(path, _entrance_page(html.escape(link)).encode())
     return path
 
 
 def read_entrance_link(folder: Path) -> str | None:
     """The link that the file of a data folder leads to; None where there is none."""
     try:
-        text = (folder / ENTRANCE_FILE).read_text("utf-8")
-    except FileNotFoundError:
+        text = read_regular_file(folder / ENTRANCE_FILE, _LARGEST_PAGE)[0].decode()
+    except (OSError, UnicodeDecodeError):
+        # Made anew whenever the Edge starts; one that cannot be read leads nowhere.
         return None
     found = _LINK.search(text)
     return None if found is None else html.unescape(found[1])

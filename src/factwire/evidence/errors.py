@@ -147,8 +147,8 @@ class BlobNotInPack(PackError):
 
 
 class KeyProblem(EvidenceError):
-    """`key_missing`, `key_exists`, `key_malformed`, `key_exposed`, `key_weak`, `name_malformed`
-    or `trust_malformed`.
+    """`key_missing`, `key_exists`, `key_malformed`, `key_unreadable`, `key_exposed`, `key_weak`,
+    `name_malformed` or `trust_malformed`.
     """
 
     def __init__(self, code: str, message: str) -> None:

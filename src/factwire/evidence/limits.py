@@ -21,8 +21,8 @@ ENTRY_BYTES: Final = 64 * 1024 * 1024 * 1024
 """The longest entry; export larger journals by thread."""
 
 RATIO: Final = 1_000
-"""Contents against archive; repeated text deltas reach 100, and deflate can do no more than 1,032,
-so that what claims more is a bomb."""
+"""Contents against bytes, of an entry and of the archive; repeated text deltas reach 100, and
+deflate can do no more than 1,032, so that what claims more is a bomb."""
 
 UNSUSPICIOUS_BYTES: Final = 64 * 1024 * 1024
 """Contents up to this size are not considered a bomb, however small the archive is."""

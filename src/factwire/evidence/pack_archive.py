@@ -6,7 +6,6 @@ constant memory and the same bytes every time; no byte is written twice, so the 
 pipe. The archive's comment is a seal: the hash of all bytes before it.
 """
 
-import lzma
 import stat
 import struct
 import zipfile
@@ -36,12 +35,9 @@ SEAL: Final = f"{FORMAT} ".encode()
 SEAL_BYTES: Final = len(SEAL) + 64
 
 _MAGIC: Final = (b"PK\x03\x04", b"PK\x05\x06")
-_METHODS: Final = (
-    zipfile.ZIP_STORED,
-    zipfile.ZIP_DEFLATED,
-    zipfile.ZIP_BZIP2,
-    zipfile.ZIP_LZMA,
-)
+_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""What is read: of the others, a few bytes expand without a bound before the size is looked at."""
+
 _ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
 _HEADER: Final = 30
 _PRINTABLE: Final = 0x20
@@ -49,7 +45,6 @@ _PRINTABLE: Final = 0x20
 DAMAGE: Final = (
     zipfile.BadZipFile,
     zlib.error,
-    lzma.LZMAError,
     struct.error,
     EOFError,
     NotImplementedError,
@@ -88,7 +83,8 @@ class ArchiveReader:
             message = f"{name}: expected at most {limit} bytes, got {info.file_size}"
             raise PackTooBig(message)
         with _translate_damage(name), self._archive.open(info) as stream:
-            return stream.read(limit + 1)
+            # Asked for more, a reader expands as much before it looks at the size that is claimed.
+            return stream.read(info.file_size + 1)
 
     def read_blocks(self, entry: Entry) -> Iterator[bytes]:
         """The bytes of an entry, each block handed out once its hash has been found right.
@@ -176,6 +172,7 @@ def _open_zip(stream: BinaryIO, size: int) -> zipfile.ZipFile:
 def _check_directory(infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipInfo]:
     if len(infos) > ENTRIES:
         raise PackTooBig(f"expected at most {ENTRIES} entries, got {len(infos)}")
+    _ensure_no_bomb(infos, size)
     found: dict[str, zipfile.ZipInfo] = {}
     for info in infos:
         _ensure_harmless(info)
@@ -184,7 +181,6 @@ def _check_directory(infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfi
             raise HostilePack(message, code="pack_duplicate_entry")
         found[info.filename] = info
     _ensure_no_overlap(infos)
-    _ensure_no_bomb(infos, size)
     return {name: info for name, info in found.items() if not info.is_dir()}
 
 
@@ -202,8 +198,11 @@ def _ensure_harmless(info: zipfile.ZipInfo) -> None:
             f"{name!r} is encrypted; packs are never encrypted", code="pack_encrypted"
         )
     if info.compress_type not in _METHODS:
-        message = f"{name!r} is compressed with an unknown method ({info.compress_type})"
-        raise UnreadablePack(f"{message}; create the pack again", code="pack_compression_unknown")
+        message = f"{name!r} uses a compression method that is not supported ({info.compress_type})"
+        raise UnreadablePack(
+            f"{message}; only stored and deflated entries are read",
+            code="pack_compression_unknown",
+        )
     if info.file_size > ENTRY_BYTES:
         raise PackTooBig(
             f"{name!r} claims to have {info.file_size} bytes; at most {ENTRY_BYTES} are allowed"
@@ -235,9 +234,17 @@ def _ensure_no_overlap(infos: list[zipfile.ZipInfo]) -> None:
 
 
 def _ensure_no_bomb(infos: list[zipfile.ZipInfo], size: int) -> None:
-    contents = sum(info.file_size for info in infos)
+    """Neither an entry nor all of them together hold more than their bytes can. Reading stops at
+    the size that is claimed, so that whoever claims less than there is gains nothing.
+    """
+    for info in infos:
+        _ensure_ratio(info.file_size, info.compress_size, f"{info.filename!r}, an entry")
+    _ensure_ratio(sum(info.file_size for info in infos), size, "an archive")
+
+
+def _ensure_ratio(contents: int, size: int, what: str) -> None:
     if contents > max(UNSUSPICIOUS_BYTES, RATIO * size):
-        message = f"an archive of {size} bytes claims to contain {contents} bytes"
+        message = f"{what} of {size} bytes claims to contain {contents} bytes"
         raise HostilePack(message, code="pack_bomb")
 
 

@@ -8,15 +8,13 @@ key that is.
 
 import base64
 import binascii
-import os
-import stat
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -34,6 +32,12 @@ from factwire.evidence.pack_format import (
     PackStruct,
     Signature,
     bytes_to_sign,
+)
+from factwire.journal.atomic_files import (
+    create_file,
+    find_exposure,
+    read_regular_file,
+    replace_file,
 )
 
 _PRIME: Final = 2**255 - 19
@@ -118,9 +122,9 @@ KEY_FILE: Final = "signing-key.pem"
 TRUST_FILE: Final = "trust.json"
 TRUST_FORMAT: Final = "factwire-trust/v1"
 
-_PRIVATE_MODE: Final = 0o600
 _FOLDER_MODE: Final = 0o700
 _LARGEST_KEY_FILE: Final = 1024 * 1024
+_LARGEST_TRUST_FILE: Final = 64 * 1024 * 1024
 
 
 class TrustedKey(PackStruct, frozen=True):
@@ -159,32 +163,37 @@ def create_key(path: Path) -> Ed25519PrivateKey:
     text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_MODE)
+        create_file(path, text)
     except FileExistsError:
         message = f"{path} already exists and is never overwritten; move it first"
         raise KeyProblem("key_exists", message) from None
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
     return key
 
 
 def load_key(path: Path) -> Ed25519PrivateKey:
     """The key in a file; raises `KeyProblem` for what is none, or what others may read."""
     try:
-        mode = path.stat().st_mode
-        data = path.read_bytes()[:_LARGEST_KEY_FILE]
+        data, about = read_regular_file(path, _LARGEST_KEY_FILE)
     except FileNotFoundError:
         message = f"no signing key at {path}; create one with `factwire evidence key`"
         raise KeyProblem("key_missing", message) from None
-    if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        message = f"{path} can be read by other users; restrict it with chmod 600"
+    except IsADirectoryError as error:
+        raise KeyProblem("key_unreadable", f"{path} is a folder; name a file") from error
+    except OSError as error:
+        message = f"cannot read the signing key {path}: {error.strerror}"
+        raise KeyProblem("key_unreadable", message) from error
+    exposure = find_exposure(about)
+    if exposure is not None:
+        message = f"{path} {exposure}; restrict it with chmod 600"
         raise KeyProblem("key_exposed", message)
     try:
         key = load_pem_private_key(data, None)
-    except (ValueError, TypeError) as error:
-        raise KeyProblem("key_malformed", f"{path} does not contain a PEM private key") from error
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        message = (
+            f"{path} does not contain a PEM private key; restore it from a backup, or move it away "
+            "and create a new one"
+        )
+        raise KeyProblem("key_malformed", message) from error
     if not isinstance(key, Ed25519PrivateKey):
         raise KeyProblem("key_malformed", f"{path} contains a key that is not an Ed25519 key")
     return key
@@ -198,11 +207,17 @@ def encode_public_key(key: Ed25519PrivateKey) -> str:
 def load_trust(path: Path) -> TrustList:
     """The trust list in a file; every key in it has to be one."""
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=TrustList)
+        data, _ = read_regular_file(path, _LARGEST_TRUST_FILE)
+        found = msgspec.json.decode(data, type=TrustList)
         for key in found.keys:
             ensure_strong(key.public_key)
     except FileNotFoundError:
         raise KeyProblem("trust_malformed", f"no trust list at {path}") from None
+    except IsADirectoryError as error:
+        raise KeyProblem("trust_malformed", f"{path} is a folder; name a file") from error
+    except OSError as error:
+        message = f"cannot read the trust list {path}: {error.strerror}"
+        raise KeyProblem("trust_malformed", message) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyProblem) as error:
         message = f"{path} is not a trust list of names and public keys: {error}"
         raise KeyProblem("trust_malformed", message) from error
@@ -234,9 +249,7 @@ def add_trusted_key(path: Path, name: str, public_key: str) -> TrustList:
         raise KeyProblem("key_exists", f"the list already has this key, under the name {listed!r}")
     added = TrustList(keys=(*existing.keys, TrustedKey(name=name, public_key=public_key)))
     path.parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
-    partial = path.with_name(f".{path.name}.new")
-    partial.write_bytes(msgspec.json.format(msgspec.json.encode(added)) + b"\n")
-    partial.replace(path)
+    replace_file(path, msgspec.json.format(msgspec.json.encode(added)) + b"\n")
     return added
 
 

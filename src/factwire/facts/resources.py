@@ -472,6 +472,7 @@ class Accepted(Resource, frozen=True, kw_only=True):
 class HealthDetails(Resource, frozen=True, kw_only=True):
     """What whoever shows the token may know; `reason` is what ails the journal, `journal_head` and
     `feed_lag` are absent while it cannot be asked. `runtime_id` writes the Edge's own threads.
+    `untrusted_project` says which project's file this Edge ignores, and what to do.
     """
 
     edge_id: str
@@ -486,6 +487,7 @@ class HealthDetails(Resource, frozen=True, kw_only=True):
     runs_queued: int
     approvals_pending: int
     streams: int
+    untrusted_project: str | None = None
 
 
 class Health(Resource, frozen=True, kw_only=True):

@@ -4,6 +4,8 @@
 a turn to end it.
 """
 
+from pathlib import Path
+
 
 class RuntimeRefused(Exception):
     """The root; `code` never changes, the words may."""
@@ -33,6 +35,19 @@ class UnknownAgent(RuntimeRefused):
 
     def __init__(self, name: str, known: list[str]) -> None:
         super().__init__(f"unknown agent {name!r}; choose from {', '.join(sorted(known))}")
+
+
+class IdentityUnusable(RuntimeRefused):
+    """The file with the name and the key of a data folder."""
+
+    code = "identity_unusable"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"{path}: {reason}; restore it from a backup, or move it away: a new one is created, "
+            "earlier permissions no longer count, and open turns of this data folder stay open "
+            "until you cancel them"
+        )
 
 
 class UnknownTurn(RuntimeRefused):

@@ -13,6 +13,7 @@ seal that needs the key, which lies in the data folder, for its user alone.
 import fcntl
 import hmac
 import os
+import re
 import secrets
 from contextlib import suppress
 from hashlib import sha256
@@ -21,6 +22,8 @@ from typing import Final
 
 import msgspec
 
+from factwire.journal.atomic_files import create_file, find_exposure, read_regular_file
+from factwire.runtime.errors import IdentityUnusable
 from factwire.runtime.mint import new_id
 
 CLAIM: Final = "instance"
@@ -31,6 +34,8 @@ _LOCKS: Final = "instances"
 _FOLDER_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
 _KEY_BYTES: Final = 32
+_NAME: Final = re.compile(r"rt_[0-9A-Z]{26}")
+_LARGEST: Final = 64 * 1024
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
@@ -98,16 +103,23 @@ def _load_or_create(folder: Path) -> _Kept:
     path = folder / _FILE
     if not path.exists():
         made = _Kept(name=new_id("rt"), key=secrets.token_bytes(_KEY_BYTES))
-        unfinished = folder / f".{_FILE}.{secrets.token_hex(8)}"
-        with os.fdopen(os.open(unfinished, _NEW, _FILE_MODE), "wb") as opened:
-            opened.write(msgspec.json.encode(made))
-            opened.flush()
-            os.fsync(opened.fileno())
         # Of two that make one at once, the first counts for both.
         with suppress(FileExistsError):
-            os.link(unfinished, path)
-        unfinished.unlink()
-    return msgspec.json.decode(path.read_bytes(), type=_Kept)
+            create_file(path, msgspec.json.encode(made))
+    try:
+        data, about = read_regular_file(path, _LARGEST)
+    except OSError as error:
+        raise IdentityUnusable(path, f"it cannot be read: {error.strerror}") from error
+    exposure = find_exposure(about)
+    if exposure is not None:
+        raise IdentityUnusable(path, f"it {exposure}, and its key allows to forge approvals")
+    try:
+        kept = msgspec.json.decode(data, type=_Kept)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise IdentityUnusable(path, f"it is damaged: {error}") from error
+    if len(kept.key) != _KEY_BYTES or not _NAME.fullmatch(kept.name):
+        raise IdentityUnusable(path, "it is damaged: not a name and a key")
+    return kept
 
 
 def _take_lock(folder: Path, process: str) -> int:

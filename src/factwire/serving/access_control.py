@@ -8,25 +8,30 @@ a restart, and does what the token it was made with may do for as long as that t
 Counters have a fixed size, so that counting an attack costs no more than the attack.
 """
 
+import errno
 import hmac
 import ipaddress
 import os
 import re
 import secrets
-import stat
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic, time
 from typing import Final, Self
-from urllib.parse import urlsplit
 
 import msgspec
 
 from factwire.facts.resources import TokenRow, TokenScope
+from factwire.journal.atomic_files import (
+    create_file,
+    find_exposure,
+    read_regular_file,
+    replace_file,
+)
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import (
     CONNECTS_PER_SECOND,
@@ -40,11 +45,15 @@ from factwire.serving.limits import (
     TOKEN_CHARACTERS,
     TOKEN_USE_SECONDS,
 )
+from factwire.serving.logs import logger
 
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
 _PORTS: Final = {"http": 80, "https": 443}
+
+
+_log: Final = logger("factwire.access")
 
 
 class HostPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,12 +79,11 @@ class HostPolicy(msgspec.Struct, frozen=True, kw_only=True):
         origin = header.lower()
         if origin in self.origins:
             return True
-        parts = urlsplit(origin)
-        if parts.scheme not in _PORTS or parts.path or parts.query or parts.username is not None:
+        # A browser sends a scheme and a host, nothing else; a URL that means the same is no origin.
+        own, separator, netloc = origin.partition("://")
+        if not separator or own not in _PORTS or host is None:
             return False
-        return host is not None and _is_same_origin(
-            parts.netloc, parts.scheme, host.lower(), scheme
-        )
+        return _is_same_origin(netloc, own, host.lower(), scheme)
 
 
 def is_loopback(bind: str) -> bool:
@@ -271,7 +279,7 @@ class Tickets:
         ]
         if kept:
             saved = _SavedTickets(token=_hash(token.value).hex(), tickets=kept)
-            _replace_private_file(path, msgspec.json.encode(saved))
+            replace_file(path, msgspec.json.encode(saved))
 
     def restore(self, path: Path, token: "AccessToken", tokens: "TokenStore") -> None:
         """Take in what was saved, once. A ticket ends with its time, with its named token, and with
@@ -281,15 +289,16 @@ class Tickets:
             data = path.read_bytes()
             path.unlink()
             saved = msgspec.json.decode(data, type=_SavedTickets)
-        except (FileNotFoundError, msgspec.DecodeError):
+            digests = [bytes.fromhex(each.digest) for each in saved.tickets]
+        except (OSError, ValueError, msgspec.DecodeError):
             return
         callers = {None: Caller(), **{each.token_id: each for each in tokens.callers()}}
         if saved.token != _hash(token.value).hex():
             return
-        for each in saved.tickets:
+        for digest, each in zip(digests, saved.tickets, strict=True):
             left = min(each.ends - time(), STREAM_TICKET_SECONDS)
             if left > 0 and callers.get(each.caller.token_id) == each.caller:
-                self._tickets[bytes.fromhex(each.digest)] = _Ticket(
+                self._tickets[digest] = _Ticket(
                     caller=each.caller, ends=self._clock() + left, renewable=True
                 )
 
@@ -311,8 +320,13 @@ def _hash(ticket: str) -> bytes:
 
 _EXAMPLES: Final = ("changeme", "change-me", "default", "example", "password", "secret", "token")
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
-_MODE: Final = 0o600
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_GENERATED: Final = "fwt_"
+"""How a generated token begins: redaction knows it by that, wherever it turns up."""
+
+_GENERATED_CHARACTERS: Final = len(_GENERATED) + 43
+_LARGEST_FILE: Final = 16 * 1024 * 1024
+"""Bytes of a file of tokens that are read; the largest that this program writes is far smaller."""
+
 _FEW_CHARACTERS: Final = 6
 
 
@@ -371,24 +385,50 @@ def check_token(text: str) -> AccessToken:
 def load_token(folder: Path, file_name: str) -> LoadedToken:
     """The token that a file of a data folder holds, made if there is none yet."""
     path = folder / file_name
+    stored = read_private_file(path)
+    if stored is not None and stored.strip():
+        return LoadedToken(token=_parse_stored_token(path, stored.strip()), made=False)
+    value = f"{_GENERATED}{secrets.token_urlsafe(32)}"
     try:
-        file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, _MODE)
+        if stored is not None:
+            # An empty file holds no token that anybody could have.
+            path.unlink(missing_ok=True)
+        create_file(path, f"{value}\n".encode())
     except FileExistsError:
-        return LoadedToken(token=_read_token(path), made=False)
-    # The first letters are what redaction knows it by, wherever it turns up.
-    value = f"fwt_{secrets.token_urlsafe(32)}"
-    with os.fdopen(file, "w", encoding="ascii") as handle:
-        handle.write(value + "\n")
-        handle.flush()
-        os.fsync(handle.fileno())
+        # Another process was faster.
+        return load_token(folder, file_name)
+    except OSError as error:
+        raise _unusable_file(path, error) from error
     return LoadedToken(token=AccessToken(value), made=True)
 
 
-def _read_token(path: Path) -> AccessToken:
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    with os.fdopen(file, encoding="ascii", errors="replace") as handle:
-        _ensure_private(path, handle.fileno())
-        return check_token(handle.read().strip())
+def _parse_stored_token(path: Path, stored: bytes) -> AccessToken:
+    text, remedy = stored.decode("ascii", "replace"), "delete the file to have a new one generated"
+    if text.startswith(_GENERATED) and len(text) != _GENERATED_CHARACTERS:
+        raise InsecureStart("token_unusable", f"{path}: the token is incomplete; {remedy}")
+    try:
+        return check_token(text)
+    except InsecureStart as error:
+        raise InsecureStart(error.code, f"{path}: {error}; {remedy}") from error
+
+
+def read_private_file(path: Path) -> bytes | None:
+    """What a file of a data folder holds, None where there is none; raises `InsecureStart` for one
+    that cannot be read, that is no file, or that is not private to this user.
+    """
+    try:
+        data, about = read_regular_file(path, _LARGEST_FILE, follow_links=False)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable_file(path, error) from error
+    _ensure_private(path, about)
+    return data
+
+
+def _unusable_file(path: Path, error: OSError) -> InsecureStart:
+    reason = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+    return InsecureStart("file_unusable", f"cannot use {path}: {reason}")
 
 
 class _StoredToken(msgspec.Struct, kw_only=True):
@@ -423,19 +463,17 @@ class TokenStore:
         if len(self._tokens) >= NAMED_TOKENS:
             detail = f"there are {NAMED_TOKENS} tokens, the maximum; revoke one first"
             raise Problem(409, "too_many_tokens", detail)
-        secret = f"fwt_{secrets.token_urlsafe(32)}"
+        secret = f"{_GENERATED}{secrets.token_urlsafe(32)}"
         row = TokenRow(token_id=token_id, name=name, scopes=scopes, created_at=_now())
         digest = _hash(secret).hex()
-        self._tokens[digest] = _StoredToken(row=row, digest=digest)
-        self.save()
+        self._replace({**self._tokens, digest: _StoredToken(row=row, digest=digest)})
         return row, secret
 
     def revoke(self, token_id: str) -> None:
         """Let a token open nothing any more; raises `Problem` where there is none."""
         for digest, each in self._tokens.items():
             if each.row.token_id == token_id:
-                del self._tokens[digest]
-                self.save()
+                self._replace({key: it for key, it in self._tokens.items() if key != digest})
                 return
         raise Problem(404, "unknown_token", "no token has this id")
 
@@ -446,7 +484,7 @@ class TokenStore:
             return None
         found.row = msgspec.structs.replace(found.row, last_used_at=_now())
         if self._clock() - self._saved >= TOKEN_USE_SECONDS:
-            self.save()
+            self._save_last_use()
         return _to_caller(found.row)
 
     def callers(self) -> list[Caller]:
@@ -460,25 +498,25 @@ class TokenStore:
 
     def save(self) -> None:
         """Replace the file whole, durably."""
-        _replace_private_file(self._path, msgspec.json.encode(list(self._tokens.values())))
+        self._replace(self._tokens)
+
+    def _replace(self, tokens: dict[str, _StoredToken]) -> None:
+        """Count tokens once they are on disk: a restart must neither lose nor revive one."""
+        replace_file(self._path, msgspec.json.encode(list(tokens.values())))
+        self._tokens = tokens
         self._saved = self._clock()
+
+    def _save_last_use(self) -> None:
+        """A disk that takes no more keeps nobody out; the time is written later."""
+        try:
+            self.save()
+        except OSError as error:
+            self._saved = self._clock()
+            _log.warning("token_use_unsaved", detail=error.strerror)
 
 
 def _to_caller(row: TokenRow) -> Caller:
     return Caller(token_id=row.token_id, token_name=row.name, scopes=row.scopes)
-
-
-def _replace_private_file(path: Path, data: bytes) -> None:
-    """Replace a file whole, durably, by one that only its user can read."""
-    fresh = path.with_name(f"{path.name}.new")
-    with suppress(FileNotFoundError):
-        fresh.unlink()
-    file = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, _MODE)
-    with os.fdopen(file, "wb") as handle:
-        handle.write(data)
-        handle.flush()
-        os.fsync(handle.fileno())
-    fresh.replace(path)
 
 
 def _now() -> str:
@@ -486,26 +524,23 @@ def _now() -> str:
 
 
 def _read_stored_tokens(path: Path) -> list[_StoredToken]:
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    except FileNotFoundError:
+    stored = read_private_file(path)
+    if stored is None:
         return []
-    with os.fdopen(file, "rb") as handle:
-        _ensure_private(path, handle.fileno())
-        try:
-            return msgspec.json.decode(handle.read(), type=list[_StoredToken])
-        except msgspec.DecodeError as error:
-            raise InsecureStart(
-                "tokens_unreadable",
-                f"{path.name} in the data folder cannot be read ({error}); delete it to revoke "
-                "all named tokens",
-            ) from error
+    try:
+        return msgspec.json.decode(stored, type=list[_StoredToken])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InsecureStart(
+            "tokens_unreadable",
+            f"{path} cannot be read ({error}); delete it to revoke all named tokens",
+        ) from error
 
 
-def _ensure_private(path: Path, file: int) -> None:
-    if os.fstat(file).st_mode & _OTHERS:
+def _ensure_private(path: Path, about: os.stat_result) -> None:
+    exposure = find_exposure(about)
+    if exposure is not None:
         raise InsecureStart(
             "token_exposed",
-            f"{path.name} in the data folder can be read by other users; set its mode to "
-            "600, or delete it to have a new one generated",
+            f"{path} {exposure}; make it yours alone with chmod 600, or delete it to have a new "
+            "one generated",
         )

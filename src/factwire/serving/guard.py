@@ -137,7 +137,8 @@ _ONCE: Final = frozenset(
 )
 """Headers by which a request is judged: of two of them, it could be judged by the wrong one."""
 
-_FOREIGN: Final = frozenset({b"cross-site", b"same-site"})
+_OWN_SITE: Final = frozenset({b"none", b"same-origin"})
+"""What a browser says of a request that no other site made; any other value is refused."""
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,7 +236,7 @@ class Guard:
             named = origin.decode("latin-1")
             if not self._access.host_policy.allows_origin(named, host, scope["scheme"]):
                 raise Problem(403, "origin_not_allowed", "that origin is not allowed")
-        elif headers.get(b"sec-fetch-site") in _FOREIGN:
+        elif headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE:
             raise Problem(403, "cross_site_request", "cross-site requests are not allowed")
 
     def _has_valid_token(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:

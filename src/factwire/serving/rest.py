@@ -7,6 +7,7 @@ a colon in an address (`/v1/runs/R:cancel`); inside it is a path of its own. Wha
 raises is answered as a problem.
 """
 
+import errno
 import re
 from collections.abc import Callable, Iterable, MutableMapping
 from functools import cache, partial
@@ -50,6 +51,10 @@ SLASH: Final = "\ue000"
 
 _SLASH: Final = re.compile("%2f", re.IGNORECASE)
 _SHOWN: Final = 80
+_STORAGE_ERRORS: Final = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE}
+)
+"""A disk that is full, read-only or broken, and no more files to open."""
 
 
 class MsgspecLitestar(Litestar):
@@ -241,6 +246,18 @@ def _answer_journal_error(
     return to_response(request, Problem(503, error.code, str(error), headers=headers))
 
 
+def _answer_system_error(
+    log: BoundLogger, request: JsonRequest, error: OSError
+) -> Response[dict[str, Any]]:
+    """A disk that takes no more is a state of this machine, and no fault of the request or ours."""
+    if error.errno not in _STORAGE_ERRORS:
+        return _answer_unexpected_error(log, request, error)
+    log.warning("storage_unavailable", detail=str(error))
+    detail = f"this machine cannot store that now: {error.strerror}"
+    headers = {"retry-after": "1"}
+    return to_response(request, Problem(503, "storage_unavailable", detail, headers=headers))
+
+
 def _answer_unexpected_error(
     log: BoundLogger, request: JsonRequest, error: Exception
 ) -> Response[dict[str, Any]]:
@@ -256,5 +273,6 @@ def problem_handlers(log: BoundLogger) -> dict[type[Exception], Callable[..., Re
         Problem: to_response,
         HTTPException: _answer_http_error,
         JournalError: partial(_answer_journal_error, log),
+        OSError: partial(_answer_system_error, log),
         Exception: partial(_answer_unexpected_error, log),
     }

@@ -95,8 +95,7 @@ class RowDatabase:
     def remove_file(self) -> None:
         """Have the next start make everything anew."""
         if self._path is not None:
-            for suffix in ("", "-wal", "-shm"):
-                self._path.with_name(f"{self._path.name}{suffix}").unlink(missing_ok=True)
+            remove_rows(self._path)
 
     def read_seq(self) -> int:
         """The place for which the saved rows hold."""
@@ -160,6 +159,12 @@ class RowDatabase:
         except (apsw.Error, msgspec.DecodeError) as error:
             self.remove_file()
             raise RowsDamaged from error
+
+
+def remove_rows(path: Path) -> None:
+    """Remove the file of a database, and those that SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
 
 
 class RowTable(Generic[R]):

@@ -2,6 +2,7 @@ import { Outlet, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
 
 import { followLists } from "../state/lists";
+import { useHealth } from "../state/queries";
 import { hurryAll } from "../state/thread-stores";
 import { classes } from "../ui";
 import { useAttention } from "./attention";
@@ -34,12 +35,23 @@ export function Shell() {
       <button type="button" className={styles.veil} aria-label="Close the thread list" onClick={() => setMenuOpen(false)} />
       <div className={styles.main}>
         <TopBar onMenu={() => setMenuOpen(true)} onHelp={() => setHelpOpen(true)} />
+        <ProjectNotice />
         <main id="content" className={styles.content} tabIndex={-1}>
           <Outlet />
         </main>
       </div>
       {helpOpen && <Help shortcuts={shortcuts} onClose={() => setHelpOpen(false)} />}
     </div>
+  );
+}
+
+/** A project's settings that this Edge ignores: whoever expects them should know, and what to do. */
+function ProjectNotice() {
+  const ignored = useHealth().data?.details?.untrustedProject ?? null;
+  return ignored === null ? null : (
+    <p className={styles.notice} role="status">
+      {ignored}
+    </p>
   );
 }
 

@@ -6,7 +6,8 @@ file, which anybody verifies offline.
 """
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, Final
@@ -88,18 +89,28 @@ def find_pack(edge: EdgeContext, evidence_id: str) -> EvidenceRow:
 
 
 async def _store_pack(edge: EdgeContext, thread_id: str, *, with_blobs: bool) -> Ref:
-    key = await run_disk_work(_load_key, edge.data / KEY_FILE)
-    options = ExportOptions(key=key, blobs=edge.blobs, with_blobs=with_blobs)
     total = await _count_facts(edge.journal, thread_id)
-    with TemporaryFile() as file, edge.exports.track(thread_id, total) as export:
-        try:
-            await export_journal(
-                edge.journal, file, threads=[thread_id], options=options, progress=export.advance
-            )
-        except EvidenceError as error:
-            raise Problem(409, error.code, str(error)) from error
+    with (
+        _translate_refusals(),
+        TemporaryFile() as file,
+        edge.exports.track(thread_id, total) as export,
+    ):
+        key = await run_disk_work(_load_key, edge.data / KEY_FILE)
+        options = ExportOptions(key=key, blobs=edge.blobs, with_blobs=with_blobs)
+        await export_journal(
+            edge.journal, file, threads=[thread_id], options=options, progress=export.advance
+        )
         file.seek(0)
         return await edge.blobs.put(_read_pieces(file), kind="evidence")
+
+
+@contextmanager
+def _translate_refusals() -> Generator[None]:
+    """What evidence refuses, as a `Problem`."""
+    try:
+        yield
+    except EvidenceError as error:
+        raise Problem(409, error.code, str(error)) from error
 
 
 async def _count_facts(journal: Journal, thread_id: str) -> int | None:
@@ -110,6 +121,9 @@ async def _count_facts(journal: Journal, thread_id: str) -> int | None:
 
 
 def _load_key(path: Path) -> Ed25519PrivateKey:
+    """The signing key of this Edge, made the first time; an empty file holds none to be lost."""
+    if path.is_file() and path.stat().st_size == 0:
+        path.unlink()
     return load_key(path) if os.path.lexists(path) else create_key(path)
 
 
@@ -133,13 +147,10 @@ async def check_pack(edge: EdgeContext, evidence_id: str) -> PackCheck:
     row = find_pack(edge, evidence_id)
     if row.export_ref is None:
         raise Problem(404, "content_unavailable", "the content of this pack was not kept")
-    with TemporaryDirectory(prefix="factwire-check-") as folder:
+    with _translate_refusals(), TemporaryDirectory(prefix="factwire-check-") as folder:
         path = Path(folder, "pack.zip")
         await _fetch_pack(edge, row.export_ref, path)
-        try:
-            return await _verify_pack(edge, path)
-        except EvidenceError as error:
-            raise Problem(409, error.code, str(error)) from error
+        return await _verify_pack(edge, path)
 
 
 async def _verify_pack(edge: EdgeContext, path: Path) -> PackCheck:

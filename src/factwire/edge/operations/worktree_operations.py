@@ -17,6 +17,7 @@ from factwire.edge.edge_context import EdgeContext
 from factwire.edge.operations import preview_operations
 from factwire.facts import Person
 from factwire.facts.resources import Run, RunWorktree
+from factwire.journal.atomic_files import replace_file
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime.sandbox import Worktree, WorktreeUnavailable, add_worktree, remove_worktree
 from factwire.serving.asgi import Problem
@@ -112,7 +113,7 @@ async def _discard(source: Path, folder: Path, note: Path) -> None:
 
 def _write_note(note: Path, text: str) -> None:
     note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    note.write_text(text)
+    replace_file(note, text.encode())
 
 
 def _list_notes(root: Path) -> list[Path]:

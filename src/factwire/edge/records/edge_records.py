@@ -38,7 +38,7 @@ from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.serving.envelopes import ThreadPlace
 from factwire.serving.limits import ROWS_UNSAVED, ROWS_UNSAVED_FACTS
 from factwire.serving.logs import logger
-from factwire.serving.row_store import RowDatabase, RowsDamaged, RowTable, columns_of
+from factwire.serving.row_store import RowDatabase, RowsDamaged, RowTable, columns_of, remove_rows
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
 
 RECORDS_VERSION: Final = 3
@@ -170,7 +170,9 @@ RECORDS_FILE: Final = "edge-records.db"
 
 
 class RecordStore:
-    """Records that follow a feed; made before the feed starts, so that they miss nothing."""
+    """Records that follow a feed; made before the feed starts, so that they miss nothing. With a
+    folder they are saved as they grow, so that a start after a crash reads few facts.
+    """
 
     def __init__(self, records: Records, feed: JournalFeed) -> None:
         self.records = records
@@ -234,20 +236,28 @@ class RecordStore:
 
 
 async def read_records(journal: Journal, folder: Path) -> tuple[Records, Cursor]:
-    """Records up to the end of a journal, and where that is; raises `apsw.Error`."""
+    """Records up to the end of a journal, and where that is."""
     epoch = (await journal.head()).epoch
     try:
         records = await _open_records(journal, folder, epoch)
     except (CursorError, RowsDamaged):
         # Retention has gone past what was saved, or it was saved of a later state, or is damaged.
-        await run_disk_work(_remove_file, folder / RECORDS_FILE)
+        await run_disk_work(remove_rows, folder / RECORDS_FILE)
         records = await _open_records(journal, folder, epoch)
     return records, Cursor(epoch, records.seq)
 
 
+def _open_database(path: Path, epoch: str) -> RowDatabase:
+    """The file of the lists; where none can be kept, they are in memory and made anew next time."""
+    try:
+        return RowDatabase(path, str(RECORDS_VERSION), epoch)
+    except (apsw.Error, OSError) as error:
+        _log.warning("lists_not_saved", file=path.name, detail=str(error))
+        return RowDatabase(None, str(RECORDS_VERSION), epoch)
+
+
 async def _open_records(journal: Journal, folder: Path, epoch: str) -> Records:
-    path = folder / RECORDS_FILE
-    records = Records(await run_disk_work(RowDatabase, path, str(RECORDS_VERSION), epoch))
+    records = Records(await run_disk_work(_open_database, folder / RECORDS_FILE, epoch))
     is_restored = records.seq > 0
     try:
         await _catch_up(records, journal, epoch)
@@ -276,11 +286,6 @@ async def _catch_up(records: Records, journal: Journal, epoch: str) -> None:
             if database.has_long_log:
                 await run_disk_work(database.copy_log)
     database.save(records.seq)
-
-
-def _remove_file(path: Path) -> None:
-    for suffix in ("", "-wal", "-shm"):
-        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
 
 
 async def _read_facts_of(

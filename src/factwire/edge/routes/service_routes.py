@@ -101,6 +101,7 @@ async def _read_details(request: EdgeRequest) -> HealthDetails:
         runs_queued=vitals.runs["queued"],
         approvals_pending=vitals.pending,
         streams=vitals.streams.readers,
+        untrusted_project=edge_of(request).untrusted_project,
     )
 
 

@@ -267,6 +267,11 @@ class AgentRegistry(Mapping[str, Provider]):
         return tuple(sorted(set(known), key=lambda point: point.name))
 
     def _kind(self, name: str, settings: AgentSettings) -> Make | EntryPoint:
+        if name in self._kinds and settings.kind != name:
+            raise NameTaken(
+                f"the name {name!r} belongs to an agent that Factwire knows, and cannot stand for "
+                f"{settings.kind!r}; choose another name"
+            )
         kind = self._kinds.get(settings.kind)
         if kind is not None:
             return kind

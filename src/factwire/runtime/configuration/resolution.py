@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts import redact_value
+from factwire.journal.atomic_files import read_regular_file
 from factwire.runtime.configuration.configuration import (
     NAMED,
     SETTINGS,
@@ -39,6 +40,14 @@ from factwire.runtime.configuration.layers import (
     file_layer,
     flag_layer,
 )
+from factwire.runtime.configuration.project_trust import (
+    LARGEST_FILE,
+    PROJECT_FILE,
+    ProjectTrust,
+    UntrustedProject,
+    find_xdg_folder,
+    read_project_file,
+)
 from factwire.runtime.retry_policy import RetryPolicy
 
 _GROUPS: Final[dict[str, type[msgspec.Struct]]] = {
@@ -55,6 +64,8 @@ class ResolvedConfiguration(msgspec.Struct, frozen=True, kw_only=True):
 
     configuration: Configuration
     origins: dict[str, Origin]
+    untrusted: UntrustedProject | None = None
+    """A project's file that was found and does not count."""
 
 
 def resolve(layers: tuple[Layer, ...], state_folder: str) -> ResolvedConfiguration:
@@ -160,42 +171,60 @@ def _select_below(name: str, values: dict[str, Any]) -> dict[str, Any]:
     return {key[len(start) :]: value for key, value in values.items() if key.startswith(start)}
 
 
-PROJECT_FILE: Final = "factwire.toml"
-
-LARGEST_FILE: Final = 1024 * 1024
-"""Bytes of a configuration file; no person writes more."""
-
-
 def load_configuration(
     folder: Path | None = None,
     *,
     flags: Sequence[tuple[str, str]] = (),
     environment: Mapping[str, str] | None = None,
 ) -> ResolvedConfiguration:
-    """The configuration that holds in a folder; raises `ConfigurationError`."""
+    """The configuration that holds in a folder; raises `ConfigurationError`. A project's file that
+    nobody has trusted is left out, and the answer names it.
+    """
     variables = os.environ if environment is None else environment
     place = (folder or Path.cwd()).absolute()
     home = variables.get("HOME") or str(Path.home())
     text_base = ValueBase(str(place), home, textual=True)
-    user = _folder(variables, "XDG_CONFIG_HOME", Path(home, ".config")) / "factwire" / "config.toml"
-    project = project_file(place)
+    user = find_xdg_folder(variables, "XDG_CONFIG_HOME", ".config") / "config.toml"
+    project, untrusted = _project_layer(place, home, ProjectTrust(variables))
     layers = (
         flag_layer(flags, text_base),
         environment_layer(variables, text_base),
-        _layer("project", project, home) if project is not None else Layer(),
+        project,
         _layer("user", user, home) if _exists(user) else Layer(),
     )
-    state = _folder(variables, "XDG_STATE_HOME", Path(home, ".local", "state")) / "factwire"
-    return resolve(layers, str(state))
+    state = find_xdg_folder(variables, "XDG_STATE_HOME", ".local", "state")
+    resolved = resolve(layers, str(state))
+    return msgspec.structs.replace(resolved, untrusted=untrusted)
 
 
-def project_file(folder: Path) -> Path | None:
-    """The nearest project file in a folder or above it."""
+def _project_layer(
+    place: Path, home: str, trust: ProjectTrust
+) -> tuple[Layer, UntrustedProject | None]:
+    path = find_project_file(place)
+    if path is None:
+        return Layer(), None
+    try:
+        file = read_project_file(path)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        return Layer(), UntrustedProject(path=str(path), reason="unreadable", detail=reason)
+    untrusted = trust.check(file)
+    return (Layer(), untrusted) if untrusted else (project_layer(path, file.data, home), None)
+
+
+def project_layer(path: Path, data: bytes, home: str) -> Layer:
+    """What the bytes of a project's file set; raises `ConfigurationError`."""
+    content, table = _parse_content(path, data)
+    return file_layer("project", str(path), content, table, ValueBase(str(path.parent), home))
+
+
+def find_project_file(folder: Path) -> Path | None:
+    """The nearest project file in a folder or above it; above, one of another user's is passed."""
     for place in (folder, *folder.parents):
         file = place / PROJECT_FILE
         if place == folder and _exists(file) and file.is_file():
             return file
-        if place != folder and _is_trusted(file):
+        if place != folder and _is_own_file(file):
             return file
     return None
 
@@ -212,7 +241,7 @@ def _exists(file: Path) -> bool:
     return True
 
 
-def _is_trusted(file: Path) -> bool:
+def _is_own_file(file: Path) -> bool:
     """Whether a file above the folder is there and counts; one that cannot be seen does not."""
     try:
         about = file.stat()
@@ -222,12 +251,6 @@ def _is_trusted(file: Path) -> bool:
     return mine and stat.S_ISREG(about.st_mode)
 
 
-def _folder(variables: Mapping[str, str], name: str, default: Path) -> Path:
-    """A folder of the XDG specification, which says to ignore a relative one."""
-    configured = Path(variables.get(name, ""))
-    return configured if configured.is_absolute() else default
-
-
 def _layer(source: SourceKind, file: Path, home: str) -> Layer:
     content, table = _parse_file(file)
     return file_layer(source, str(file), content, table, ValueBase(str(file.parent), home))
@@ -235,9 +258,18 @@ def _layer(source: SourceKind, file: Path, home: str) -> Layer:
 
 def _parse_file(file: Path) -> tuple[str, dict[str, Any]]:
     try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise _unreadable_error(file, f"at most {LARGEST_FILE} bytes", "more")
-        content = file.read_text("utf-8")
+        data, _ = read_regular_file(file, LARGEST_FILE + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise _unreadable_error(file, "a file that can be read", reason) from error
+    return _parse_content(file, data)
+
+
+def _parse_content(file: Path, data: bytes) -> tuple[str, dict[str, Any]]:
+    if len(data) > LARGEST_FILE:
+        raise _unreadable_error(file, f"at most {LARGEST_FILE} bytes", "more")
+    try:
+        content = data.decode("utf-8")
         return content, tomllib.loads(content)
     except UnicodeDecodeError as error:
         raise _unreadable_error(file, "text in UTF-8", f"byte {error.start} that is not") from error
@@ -245,9 +277,6 @@ def _parse_file(file: Path) -> tuple[str, dict[str, Any]]:
         raise _unreadable_error(file, "TOML", f"an error in it: {error}") from error
     except RecursionError as error:
         raise _unreadable_error(file, "TOML", "tables nested too deeply") from error
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise _unreadable_error(file, "a file that can be read", reason) from error
 
 
 def _unreadable_error(file: Path, expected: str, got: str) -> ConfigurationError:
@@ -268,6 +297,21 @@ class SettingRow(msgspec.Struct, frozen=True, kw_only=True):
 def list_setting_rows(resolved: ResolvedConfiguration) -> list[SettingRow]:
     """Every setting in the order of the table, then every agent's and every server's."""
     return [_build_row(resolved, key, value, text) for key, value, text in _values(resolved)]
+
+
+def list_layer_rows(layer: Layer) -> list[SettingRow]:
+    """Every setting that one source gives, in its order."""
+    return [
+        SettingRow(
+            key=each.key,
+            value=_without_secrets(each.key, each.value),
+            source=each.origin.source,
+            where=each.origin.where,
+            sentence=setting.sentence,
+        )
+        for each in layer.values
+        if (setting := find_setting(each.key)) is not None
+    ]
 
 
 def _build_row(resolved: ResolvedConfiguration, key: str, value: Any, sentence: str) -> SettingRow:

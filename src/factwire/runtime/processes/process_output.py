@@ -17,6 +17,7 @@ from typing import Final, Generic, TypeVar
 
 from factwire.facts import Ref
 from factwire.facts.delta_redaction import DeltaRedactor
+from factwire.journal.atomic_files import replace_file
 from factwire.journal.blobs import BlobStore
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime.processes import limits
@@ -306,9 +307,7 @@ def _read_file(path: Path, offset: int, length: int) -> bytes:
 
 
 def _leave_ref(path: Path, ref: str) -> None:
-    unfinished = path.with_suffix(".new")
-    unfinished.write_bytes(ref.encode())
-    unfinished.replace(path.with_suffix(".ref"))
+    replace_file(path.with_suffix(".ref"), ref.encode())
     path.unlink()
 
 

@@ -13,6 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from factwire.journal.atomic_files import replace_file
 from factwire.runtime.processes import limits
 from factwire.runtime.processes.process_launch import MARKER
 from factwire.runtime.sandbox.sandbox import remove_cgroup
@@ -117,15 +118,7 @@ class RecordFolder:
     def write(self, record: ProcessRecord) -> None:
         """Write so that it survives a loss of power: the file, then its name."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished = self.path / f"{record.process_id}.new"
-        file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(file, msgspec.json.encode(record))
-            os.fsync(file)
-        finally:
-            os.close(file)
-        unfinished.replace(self._file(record.process_id))
-        self._sync()
+        replace_file(self._file(record.process_id), msgspec.json.encode(record))
 
     def remove(self, process_id: str) -> None:
         """Forget; that this itself is not synced only makes a later reaper look once more."""
@@ -139,13 +132,6 @@ class RecordFolder:
 
     def _file(self, process_id: str) -> Path:
         return self.path / f"{process_id}.json"
-
-    def _sync(self) -> None:
-        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 ReapOutcome = Literal["killed", "gone", "owned", "unknown"]

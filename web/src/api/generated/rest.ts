@@ -321,6 +321,7 @@ export interface Health {
 /**
  * What whoever shows the token may know; `reason` is what ails the journal, `journalHead` and
  * `feedLag` are absent while it cannot be asked. `runtimeId` writes the Edge's own threads.
+ * `untrustedProject` says which project's file this Edge ignores, and what to do.
  */
 export interface HealthDetails {
   edgeId: string;
@@ -335,6 +336,7 @@ export interface HealthDetails {
   runsQueued: number;
   approvalsPending: number;
   streams: number;
+  untrustedProject?: string | null;
 }
 
 /**
