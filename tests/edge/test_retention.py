@@ -140,6 +140,8 @@ async def test_what_is_old_goes_and_everything_says_so(  # noqa: PLR0915 - one s
         pack = await edge.post("/v1/evidence", {"threadId": thread_id}, status=201)
         before, whole = await read_lists(edge), await read_facts(edge)
         untouched = await read_state(edge, other)
+        # States that were asked for before are kept, and must not be shown afterwards.
+        assert await read_state(edge, thread_id) != untouched
         rehearsed = await remove(edge, **RULES, dryRun=True)
         assert (await read_facts(edge), await read_lists(edge)) == (whole, before)
 
