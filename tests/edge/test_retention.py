@@ -18,9 +18,10 @@ import websockets
 from factwire.edge.records import Records, read_records
 from factwire.edge.records.edge_records import RECORDS_FILE
 from factwire.facts.shapes import decode_fact
-from factwire.journal import FactBatch, RetentionPolicy
+from factwire.journal import FactBatch, RetentionPolicy, open_journal
 from factwire.projection import Projection
 from factwire.runtime.configuration import Configuration, Limits, RetentionSettings
+from tests.edge.edge_process import Client, EdgeProcess, new_client
 from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, configuration_in, running_edge
 from tests.journal import nats_server as nats_servers
 from tests.journal import postgres_server
@@ -140,6 +141,8 @@ async def test_what_is_old_goes_and_everything_says_so(  # noqa: PLR0915 - one s
         pack = await edge.post("/v1/evidence", {"threadId": thread_id}, status=201)
         before, whole = await read_lists(edge), await read_facts(edge)
         untouched = await read_state(edge, other)
+        # States that were asked for before are kept, and must not be shown afterwards.
+        assert await read_state(edge, thread_id) != untouched
         rehearsed = await remove(edge, **RULES, dryRun=True)
         assert (await read_facts(edge), await read_lists(edge)) == (whole, before)
 
@@ -301,6 +304,52 @@ async def test_a_removal_that_was_cut_short_is_finished_at_the_next_start(
         assert (await edge.machine.journal.verify()).ok
 
 
+@pytest.mark.fault
+@pytest.mark.requirement("edge.retention.crash")
+async def test_an_edge_killed_while_it_removes_has_removed_all_of_a_thread_or_nothing(
+    tmp_path: Path,
+):
+    """Killed at another moment in each round, while agents of other threads are at work."""
+    everything = {"keepDays": 1e-9}
+    edge = EdgeProcess.start(tmp_path)
+    async with new_client() as http:
+        client = Client(http, edge)
+        for round_number in range(6):
+            runs = [await client.post("/v1/runs", HELP) for _ in range(3)]
+            for run in runs:
+                assert (await client.run_until(run["runId"]))["status"] == "finished"
+            whole = {run["threadId"]: await count_facts(client, run["threadId"]) for run in runs}
+            await client.post("/v1/runs", HELP)
+            removing = asyncio.create_task(client.post("/v1/retention/runs", everything))
+            await asyncio.wait({removing}, timeout=0.03 * round_number)
+            edge.kill()
+            await edge.wait_for_end()
+            await asyncio.gather(removing, return_exceptions=True)
+            edge = EdgeProcess.start(tmp_path)
+            client.turn_to(edge)
+            assert (await client.get("/v1/retention")).get("pendingThreads", 0) == 0
+            listed = {row["runId"] for row in (await client.get("/v1/runs"))["items"]}
+            for run in runs:
+                thread_id = run["threadId"]
+                row = await client.get(f"/v1/threads/{thread_id}")
+                left = 1 if "historyRemoved" in row else whole[thread_id]
+                assert await count_facts(client, thread_id) == left
+                assert (run["runId"] in listed) is ("historyRemoved" not in row)
+                assert row["title"] == "help"
+    edge.terminate()
+    assert await edge.wait_for_end() == 0
+    async with open_journal(f"sqlite:{tmp_path}/journal.db?mode=ro") as journal:
+        assert (await journal.verify()).ok
+
+
+HELP = {"agentId": "demo", "prompt": "help"}
+
+
+async def count_facts(client: Client, thread_id: str) -> int:
+    page = await client.get("/v1/facts", threadId=thread_id, limit=1000)
+    return len(page["items"])
+
+
 @pytest.mark.requirement("edge.retention.keeps")
 async def test_what_is_open_or_needed_stays(tmp_path: Path):
     async with running_edge(tmp_path) as edge:
@@ -311,10 +360,10 @@ async def test_what_is_open_or_needed_stays(tmp_path: Path):
         await edge.wait_for_approval(open_run["runId"])
         ruled = await add_thread(edge, "Ruled")
         edge.machine.mint.clock = lambda: OLD
-        asked = await edge.start("echo ruled", "shell", threadId=ruled)
-        lasting = await edge.wait_for_approval(asked["runId"])
+        granting = await edge.start("echo ruled", "shell", threadId=ruled)
+        lasting = await edge.wait_for_approval(granting["runId"])
         await edge.decide(lasting, "allow", always="thread")
-        await edge.run_until(asked["runId"])
+        await edge.run_until(granting["runId"])
         await talk(edge, ruled, OLD, "help")
         before = await read_facts(edge, threadId=waiting)
 

@@ -77,6 +77,7 @@ _BY_FAMILY: Final[dict[str, tuple[Reducer, ...]]] = {
     "item": (),
     "runner": (),
     "preview": (),
+    "retention": (),
 }
 
 _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
@@ -162,6 +163,7 @@ _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
     "history.window.loaded": (history_window.add_history_window,),
     "history.reconstructed": (repair.apply_messages_snapshot,),
     "history.rollback.started": (),
+    "history.removed": (),
     "history.rollback.completed": (repair.roll_back_messages,),
     "task.profile.resolved": (tasks.set_task_profile,),
     "task.delegated": (tasks.delegate_task, team.update_work_item),
