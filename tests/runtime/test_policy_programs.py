@@ -16,6 +16,7 @@ from tests.runtime.ordinary_commands import ORDINARY
 from tests.runtime.policy_cases import WORKSPACE, decide, run
 
 UNCLEAR = [
+    *("git push --exe=x", "git push --rece=x", "git clone --up x y"),
     *(
         "echo x | sh",
         "sh",
@@ -106,7 +107,9 @@ UNCLEAR = [
     ),
 ]
 
+
 OPAQUE = [
+    *("go env -w CC=x", "go build -ldflags=-extld=x", "pylint --init-hook=x y"),
     *(
         "make",
         "make test",
@@ -192,6 +195,7 @@ def test_few_of_the_commands_that_agents_run_all_day_ask():
 RULES = "+Bash  !Read(**/.env)  !Read(keys/**)  !Edit(conf/prod.yml)  !Read(/etc/secret)"
 
 TOUCHING = [
+    *("grep -vhf.env x", "date -f .e*", "curl -F 'a=<.env' x", "curl file://$PWD/.env"),
     *(
         "cat .env",
         "cat sub/.env",

@@ -43,7 +43,7 @@ PROJECT_TOOLS: Final[dict[str, re.Pattern[str]]] = {
         "cargo": "b bench build c check clean clippy doc fetch fmt metadata search t test tree",
         "eslint": "",
         "flake8": "",
-        "go": "build clean doc env fmt list mod test version vet",
+        "go": "build clean doc fmt list mod test version vet",
         "isort": "",
         "jest": "",
         "mypy": "",
@@ -66,8 +66,8 @@ project's own code; what makes them run other code is an option, and then they a
 """
 
 _ODD_OPTION: Final = re.compile(
-    r"-?-(?:config|conf-file|confcutdir|cwd|dir|directory|editor|exec|git|globalconfig|import|ini"
-    r"|init|loader|manifest|modfile|node|overlay|override|parser|plugin|prefix|preset|project"
+    r"-?-(?:asmflags|compiler|config|conf-file|confcutdir|cwd|dir|directory|editor|exec|gccgo|gcflags|git|global|import|ini"
+    r"|init|ldflags|load|manifest|modfile|node|overlay|override|parser|plugin|prefix|preset|project"
     r"|python|require|resolve|root|rules|script|setup|shell|toolexec|use|userconfig|vettool).*"
     r"|-[cCpZo]\S*",
 )
@@ -121,7 +121,7 @@ _GIT_CAREFUL: Final[dict[str, str]] = {
 }
 """Of git: verbs that run something with these words."""
 
-_GIT_ANYWHERE: Final = re.compile(r"--(?:ext-d|textc|exec|receive|upload).*|ext::.*|.*\bext::.*")
+_GIT_ANYWHERE: Final = re.compile(r"--(?:ext-d|textc|exe|rece|uplo).*|ext::.*|.*\bext::.*")
 _GIT_FIRST: Final = _names("--no-pager -P --no-optional-locks --literal-pathspecs")
 
 _AWK_RUNS: Final = re.compile(r"system|getline|@|ARG[CV]")
@@ -152,9 +152,8 @@ SYSTEM_FOLDERS: Final = frozenset({"", "/bin", "/usr/bin"})
 """Folders whose programs are what their names say."""
 
 FILELESS: Final = _names(
-    ": break cd continue date echo exit expr false hostname id kill logname nproc popd printenv"
-    " printf ps pushd pwd return seq shift sleep tput true tty type uname uptime users which who"
-    " whoami yes"
+    ": break cd continue echo exit expr false id kill logname nproc popd printenv printf ps pushd"
+    " pwd return seq shift sleep tput true tty type uname uptime which whoami yes"
 )
 """Of the harmless ones: those that open no file that they are called with."""
 

@@ -314,7 +314,8 @@ def _touched_paths(request: PolicyRequest, command: SimpleCommand) -> tuple[Norm
     return tuple(place for place in places if place is not None)
 
 
-_JOINING: Final = re.compile(r"[=:@,]")
+_JOINING: Final = re.compile(r"[=:@,;<]")
+_OPTION_ROW: Final = 10
 _MOVING: Final = re.compile(r"-C.*|--(?:directory|chdir|cwd|work-tree|git-dir|root|prefix)\b.*")
 
 
@@ -325,8 +326,9 @@ def _path_texts(command: SimpleCommand) -> set[str]:
 
 def _endings(word: str) -> Iterator[str]:
     yield word
-    if word.startswith("-") and len(word) > len("-x"):
-        yield word[len("-x") :]
+    if word.startswith("-"):
+        # Behind a row of short options stands the value of the last one.
+        yield from (word[place:] for place in range(2, min(len(word), _OPTION_ROW)))
     yield from (word[found.end() :] for found in _JOINING.finditer(word) if word[found.end() :])
 
 
