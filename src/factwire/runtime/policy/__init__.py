@@ -27,7 +27,7 @@ from factwire.runtime.policy.policy_request import (
     show_request,
 )
 from factwire.runtime.policy.policy_rules import PolicyRule, RuleError, parse_rule
-from factwire.runtime.policy.request_parts import follow_links
+from factwire.runtime.policy.request_parts import follow_links, is_readable
 
 __all__ = [
     "MODES",
@@ -51,6 +51,7 @@ __all__ = [
     "evaluate_asking",
     "follow_links",
     "hash_request",
+    "is_readable",
     "make_visible",
     "parse_rule",
     "propose_rule",

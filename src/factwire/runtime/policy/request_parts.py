@@ -273,6 +273,11 @@ def _command_parts(request: PolicyRequest) -> list[RequestPart]:
     return parts
 
 
+def is_readable(request: PolicyRequest) -> bool:
+    """Whether it is certain what the command of a request runs, if it has one."""
+    return all(part.unclear != "unclear_command" for part in split_request(request))
+
+
 def _simple_parts(request: PolicyRequest, command: SimpleCommand) -> list[RequestPart]:
     run = RequestPart(
         effect="run",

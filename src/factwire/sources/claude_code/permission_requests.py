@@ -19,6 +19,7 @@ from factwire.runtime.policy import (
     evaluate,
     follow_links,
     hash_request,
+    is_readable,
     show_request,
 )
 from factwire.runtime.provider import Decision
@@ -176,8 +177,11 @@ def check_before_call(policy: Policy, request: PolicyRequest) -> str | None:
         return "deny" if evaluation.reason_code == "rule_deny" else None
     if evaluation.decision == "deny" and (evaluation.reason_code in _DENIES or by_rule):
         return "deny"
-    unreadable = evaluation.reason_code == "unclear_command" and policy.restricts_commands
-    return "ask" if unreadable or evaluation.reason_code in _ASKS else None
+    if evaluation.reason_code in _ASKS:
+        return "ask"
+    if not policy.restricts_commands or is_readable(request):
+        return None
+    return "deny" if evaluation.decision == "deny" else "ask"
 
 
 def make_question_details(request: PolicyRequest) -> dict[str, Any]:
