@@ -145,3 +145,14 @@ def test_a_sandbox_that_works_in_part_says_which(factwire: Factwire, home: Home)
     home.configure("[sandbox]\nmode = 'off'\n")
     _, found = run_doctor(factwire)
     assert "turned off in the configuration" in found["sandbox"]["message"]
+
+
+@pytest.mark.requirement("runtime.policy.unenforced")
+def test_rules_for_paths_that_no_sandbox_enforces_are_named(factwire: Factwire):
+    rules = "[policy]\ndeny = ['Read(**/.env)', 'Bash(rm *)']\n"
+    Path("factwire.toml").write_text(f"[sandbox]\nmode = 'off'\n{rules}")
+    _, found = run_doctor(factwire)
+    assert found["sandbox"]["status"] == "warn"
+    assert "no sandbox enforces Read(**/.env):" in found["sandbox"]["message"]
+    Path("factwire.toml").write_text(f"[sandbox]\nmode = 'prefer'\n{rules}")
+    assert "enforces" not in run_doctor(factwire)[1]["sandbox"]["message"]

@@ -19,12 +19,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from factwire.runtime.processes import Exit, ProcessSpec, ProgramNotFound
-from factwire.runtime.sandbox import SandboxLimits, SandboxPolicy, limits, probe_sandbox
+from factwire.runtime import FactScope, Mint
+from factwire.runtime.policy import parse_rule
+from factwire.runtime.processes import Exit, ProcessSpec, ProgramNotFound, stream_process_facts
+from factwire.runtime.sandbox import (
+    InvalidPolicy,
+    SandboxLimits,
+    SandboxPolicy,
+    describe_unenforced_rules,
+    limits,
+    probe_sandbox,
+)
 from tests.runtime.elsewhere import world_elsewhere
 from tests.runtime.programs import BOUND, QUICK, Ran, Watched, World, heard, run, strict
 
 pytestmark = pytest.mark.asyncio
+
+SCOPE = FactScope(session_id="s", thread_id="t", turn_id="u")
 
 IN_SANDBOX = [pytest.param(False, id="without"), pytest.param(True, id="inside")]
 
@@ -467,3 +478,113 @@ async def test_a_program_that_the_sandbox_hides_is_named_before_it_is_missed(
     shown = strict(writable=(str(world.home),))
     ran = await run(world.processes(), msgspec.structs.replace(spec, sandbox=shown))
     assert ran.text() == "ran\n"
+
+
+OPENING = """
+import os, sys
+for name in sys.argv[1:]:
+    try: print(name, open(name).read())
+    except OSError as error: print(name, error)
+    try: open(name, "a").write("x")
+    except OSError as error: print(name, error)
+    try: os.rename(name, name + ".moved"); os.rename(name + ".moved", name)
+    except OSError as error: print(name, error)
+"""
+
+
+def lay_out_denied(world: World) -> dict[str, Path]:
+    """Files that rules deny, by every kind of name."""
+    outside = world.folder / "outside"
+    for folder in ("deep/er", "keys/sub", "config"):
+        (world.workspace / folder).mkdir(parents=True)
+    outside.mkdir()
+    paths = {
+        "plain": world.workspace / ".env",
+        "deep": world.workspace / "deep/er/.env",
+        "case": world.workspace / "deep/.ENV",
+        "folder": world.workspace / "keys/sub/one.pem",
+        "absolute": outside / "secret",
+        "exact": world.workspace / "config/prod.yml",
+    }
+    for path in paths.values():
+        path.write_text("hidden")
+    (world.workspace / "linked").symlink_to(".env")
+    (world.workspace / "aside").symlink_to("deep")
+    (world.workspace / "real").write_text("hidden")
+    (world.workspace / "config/.env").symlink_to("../real")
+    os.link(paths["plain"], world.workspace / "twin")
+    names = ("linked", "aside/er/.env", "twin", "real", "/proc/self/cwd/.env")
+    return paths | {name: world.workspace / name for name in names}
+
+
+def are_untouched(paths: dict[str, Path]) -> bool:
+    own = [path for path in paths.values() if not path.is_relative_to("/proc")]
+    return {path.read_text() for path in own} == {"hidden"}
+
+
+DENIED = ("Read(**/.env)", "Read(keys/**)", "Read(config/prod.yml)")
+
+
+@pytest.mark.requirement("runtime.sandbox.path-rules")
+async def test_what_a_rule_denies_to_read_is_not_there(world: World, in_sandbox: bool):
+    paths = lay_out_denied(world)
+    rules = (*DENIED, f"Read({paths['absolute']})")
+    ran = await attack(
+        world, in_sandbox, OPENING, *paths.values(), deny=tuple(map(parse_rule, rules))
+    )
+    read = {name for name, path in paths.items() if f"{path} hidden" in ran.text()}
+    assert read == (set() if in_sandbox else paths.keys()), ran.text()
+    assert are_untouched(paths) == in_sandbox
+
+
+@pytest.mark.requirement("runtime.sandbox.path-rules")
+async def test_what_a_rule_denies_to_edit_can_only_be_read(world: World, in_sandbox: bool):
+    paths = {name: path for name, path in lay_out_denied(world).items() if name != "absolute"}
+    rules = tuple(parse_rule(rule.replace("Read", "Edit")) for rule in DENIED)
+    ran = await attack(world, in_sandbox, OPENING, *paths.values(), deny=rules)
+    assert {name for name, path in paths.items() if f"{path} hidden" in ran.text()} == paths.keys()
+    assert are_untouched(paths) == in_sandbox, ran.text()
+
+
+@pytest.mark.requirement("runtime.sandbox.path-rules")
+async def test_rules_that_cover_more_than_can_be_hidden_stop_the_program(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(4):
+        (world.workspace / f"{number}.pem").write_text("")
+    deny = (parse_rule("Read(**/*.pem)"),)
+    for name in ("DENIED_PATHS", "DENIED_ENTRIES"):
+        with monkeypatch.context() as fewer:
+            fewer.setattr(limits, name, 3)
+            with pytest.raises(InvalidPolicy):
+                await run(world.processes(), world.python("pass", sandbox=strict(deny=deny)))
+
+
+@pytest.mark.requirement("runtime.sandbox.path-rules")
+async def test_the_account_names_what_rules_hide_or_do_not(world: World):
+    paths = lay_out_denied(world)
+    deny = (parse_rule("Read(**/.env)"), parse_rule("Edit(config/prod.yml)"))
+    spec = world.python("pass", sandbox=strict(deny=deny))
+    async with world.processes().start(spec) as process:
+        assert process.plan is not None
+        account = process.plan.account()
+        await process.wait()
+    hidden = {path for path in account["hidden"] if path.startswith(str(world.workspace))}
+    names = (".env", "deep/er/.env", "deep/.ENV", "real", "twin")
+    assert hidden == {str(world.workspace / name) for name in names}
+    assert str(paths["exact"]) in account["readable"]
+    off = world.python("pass", sandbox=SandboxPolicy(mode="off", deny=deny))
+    facts = [
+        fact
+        async for fact in stream_process_facts(
+            world.processes(), off, mint=Mint("test"), scope=SCOPE
+        )
+    ]
+    [account_fact] = [fact for fact in facts if fact.event_class == "sandbox.applied"]
+    assert account_fact.payload["notApplied"] == [
+        {"what": "sandbox", "reason": "no sandbox is used"},
+        {
+            "what": "pathRules",
+            "reason": describe_unenforced_rules(deny),
+        },
+    ]

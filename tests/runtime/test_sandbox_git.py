@@ -257,3 +257,33 @@ async def test_a_file_that_is_too_big_to_be_one_of_git_s_is_not_read(tmp_path: P
     with big.open("wb") as file:
         file.truncate(5 * 1024 * 1024)
     assert workspace_git._read(big) == ""
+
+
+@pytest.mark.requirement("runtime.git.big-files")
+async def test_a_big_file_of_another_size_is_reported_and_never_read(tmp_path: Path):
+    """A terabyte of holes, which nobody reads in a test."""
+    workspace = repository(tmp_path / "w", {"a": "x\n", "sparse": "x\n"})
+    (workspace / "a").write_text("y\n")
+    for name in ("new", "sparse"):
+        (workspace / name).touch()
+        os.truncate(workspace / name, 2**40)
+    diff = await diff_workspace(workspace)
+    assert diff.available
+    assert [(file.path, file.change, file.diff is None) for file in diff.files] == [
+        ("a", "modified", False),
+        ("new", "created", True),
+        ("sparse", "modified", True),
+    ]
+
+
+@pytest.mark.requirement("runtime.git.big-files")
+async def test_a_big_file_of_the_same_size_is_read_up_to_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(limits, "BIG_FILE_BYTES", 10)
+    workspace = repository(tmp_path / "w", {"one": "x" * 20, "two": "x" * 20})
+    (workspace / "one").write_text("y" * 20)
+    diff = await diff_workspace(workspace)
+    assert [(file.path, file.change) for file in diff.files] == [("one", "modified")]
+    monkeypatch.setattr(limits, "HASHED_BYTES", 30)
+    assert await diff_workspace(workspace) == WorkspaceDiff(available=False, reason="files_too_big")

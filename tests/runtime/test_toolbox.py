@@ -14,7 +14,7 @@ from factwire.journal import open_journal
 from factwire.runtime import Runtime, StartTurn
 from factwire.runtime.agents import find_pending_call
 from factwire.runtime.policy import Policy
-from factwire.runtime.sandbox import Sandbox, SandboxPolicy
+from factwire.runtime.sandbox import Sandbox, SandboxPolicy, describe_unenforced_rules
 from factwire.runtime.toolbox import TOOL_FAILURES, Toolbox, ToolOutcome
 from factwire.runtime.toolbox.tool_calls import ToolRefused
 from factwire.runtime.toolbox.workspace_files import FileRevision, WorkspaceFiles, build_diff
@@ -640,3 +640,24 @@ async def test_a_policy_that_became_stricter_meanwhile_counts(tmp_path: Path):
 
     assert [outcome.category for outcome in outcomes] == ["permission_denied"]
     assert not (kept.workspace / "note").exists()
+
+
+@pytest.mark.requirement("runtime.policy.unenforced")
+@pytest.mark.parametrize("mode", ["off", "prefer", "require"])
+async def test_a_turn_says_once_which_rules_no_sandbox_enforces(tmp_path: Path, mode: Any):
+    policy = Policy.of(allow=["Bash"], deny=["Read(**/.env)"])
+    kept = Kept(tmp_path, policy, sandbox=SandboxPolicy(mode=mode))
+    (kept.workspace / ".env").write_text("hidden")
+    used = await use(kept, ("run", {"command": "ls"}), ("run", {"command": "cat a"}))
+    warnings = [fact.payload for fact in used.facts_of_class("runtime.warning")]
+    expected = {
+        "code": "path_rules_not_enforced",
+        "message": describe_unenforced_rules(policy.denied_paths),
+    }
+    assert warnings == ([expected] if mode == "off" else [])
+    lacking = [
+        lack["what"]
+        for fact in used.facts_of_class("sandbox.applied")
+        for lack in fact.payload["notApplied"]
+    ]
+    assert ("pathRules" in lacking) == (mode == "off")

@@ -56,8 +56,9 @@ from factwire.runtime.configuration import (
 )
 from factwire.runtime.control import SocketControls
 from factwire.runtime.errors import TurnFailed
+from factwire.runtime.policy import PolicyRule
 from factwire.runtime.processes import child_environment
-from factwire.runtime.sandbox import Probe, probe_sandbox
+from factwire.runtime.sandbox import Probe, describe_unenforced_rules, probe_sandbox
 from factwire.runtime.toolbox.mcp_content import list_variables
 from factwire.runtime.toolbox.mcp_servers import MCP_EXTRA, is_installed, is_near
 from factwire.sources import find_outside_agent
@@ -115,7 +116,7 @@ async def _check_all(
         yield await check_sandbox(SandboxSettings())
         return
     settings = resolved.configuration
-    yield await check_sandbox(settings.sandbox)
+    yield await check_sandbox(settings.sandbox, settings.policy.policy().denied_paths)
     yield check_configuration(resolved)
     if resolved.untrusted is not None:
         yield warn("project", str(resolved.untrusted), "read the file, then run factwire trust")
@@ -220,11 +221,19 @@ def _is_installed(package: str) -> bool:
     return True
 
 
-async def check_sandbox(wanted: SandboxSettings) -> DoctorFinding:
-    """Whether a sandbox works, tried and not guessed."""
-    if wanted.mode == "off":
-        return ok("sandbox", "turned off in the configuration: commands run unconfined")
-    return judge_sandbox(await probe_sandbox(), required=wanted.mode == "require")
+async def check_sandbox(
+    wanted: SandboxSettings, rules: tuple[PolicyRule, ...] = ()
+) -> DoctorFinding:
+    """Whether a sandbox works, tried and not guessed; and if not, which rules nothing enforces."""
+    found = await probe_sandbox() if wanted.mode != "off" else None
+    if found is None:
+        finding = ok("sandbox", "turned off in the configuration: commands run unconfined")
+    else:
+        finding = judge_sandbox(found, required=wanted.mode == "require")
+    if not rules or wanted.mode == "require" or (found is not None and found.works):
+        return finding
+    message = f"{finding.message}; {describe_unenforced_rules(rules)}"
+    return warn("sandbox", message, finding.fix or "set sandbox.mode to prefer or require")
 
 
 def judge_sandbox(found: Probe, *, required: bool) -> DoctorFinding:

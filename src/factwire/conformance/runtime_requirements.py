@@ -20,6 +20,11 @@ _POLICY: Final = requirements(
         "runtime.policy.shown": "What a person is shown hides nothing of what runs.",
         "runtime.policy.args-hash": "The hash of an approval changes with anything shown.",
         "runtime.policy.facts": "Evaluations and denials are valid facts without secrets.",
+        "runtime.policy.programs": "What a command may run unseen asks; few usual ones do.",
+        "runtime.policy.path-rules": "A path that a rule could be about asks, resolved or not.",
+        "runtime.policy.code-later": "No mode alone accepts edits of files that run code later.",
+        "runtime.policy.corpus": "Of hundreds of lines none reaches what rules deny.",
+        "runtime.policy.unenforced": "Where no sandbox enforces rules for paths, that is shown.",
     },
 )
 
@@ -281,6 +286,7 @@ _SANDBOX: Final = requirements(
         "runtime.sandbox.setuid": "No user is gained by a file's bits, and no such file is left.",
         "runtime.sandbox.kill-outside": "A process outside cannot be killed.",
         "runtime.sandbox.no-leftovers": "Nothing inside outlives its sandbox or its Factwire.",
+        "runtime.sandbox.path-rules": "What rules deny to read or edit cannot be, by any name.",
     },
 )
 
@@ -290,6 +296,7 @@ _GIT: Final = requirements(
         "runtime.git.hostile-settings": "Git runs nothing that a repository's settings name.",
         "runtime.git.diff": "Changed and untracked files are reported with a bounded diff.",
         "runtime.git.unavailable": "Where git cannot tell, the diff is unavailable with a reason.",
+        "runtime.git.big-files": "A big file of another size is reported without being read.",
     },
 )
 

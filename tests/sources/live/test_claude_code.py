@@ -385,6 +385,11 @@ async def test_one_that_rules_could_not_hold_is_not_worked_with_under_rules(
         (Policy.of(deny=["Read(secret/**)"]), "Read", {"file_path": "secret/a"}, "deny"),
         (Policy.of(deny=["WebFetch(domain:a.org)"]), "WebFetch", {"url": "http://a.org"}, "deny"),
         (Policy.of(deny=["*"]), "Odd", None, "deny"),
+        (Policy(), "Bash", {"command": "echo x | sh"}, None),
+        (Policy.of(deny=["Read(.env)"]), "Bash", {"command": "echo x | sh"}, "ask"),
+        (Policy.of("dontAsk", deny=["Read(.env)"]), "Bash", {"command": "echo x | sh"}, "deny"),
+        (Policy.of(deny=["Read(.env)"]), "Bash", {"command": "cat .e*"}, "ask"),
+        (Policy.of(deny=["Read(.env)"]), "Bash", {"command": "make"}, None),
     ],
 )
 def test_before_a_call_only_rules_speak(

@@ -9,6 +9,8 @@ import pytest
 from factwire.facts import is_valid, manifest_issues
 from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import AgentSettings
+from factwire.runtime.policy import Policy
+from factwire.runtime.sandbox import describe_unenforced_rules
 from factwire.sources.kit.program import NotInstalled
 from factwire.sources.mapped import live as mapped
 from tests.sources.live.scripted import driven, program
@@ -256,3 +258,16 @@ async def test_a_program_that_is_not_there_is_named(tmp_path: Path):
         make_agent(tmp_path, command=["no-such-program"])
     with pytest.raises(InvalidAgent, match="does not accept a model"):
         mapped.agent(AgentSettings(kind="mapped", model="gpt"))
+
+
+@pytest.mark.requirement("runtime.policy.unenforced")
+async def test_a_program_of_its_own_comes_with_the_rules_that_no_sandbox_enforces(tmp_path: Path):
+    policy = Policy.of(deny=["Read(**/.env)", "Bash(rm *)"])
+    async with driven(make_agent(tmp_path), tmp_path, policy=policy) as drive:
+        outcome = await drive.turn("he answers")
+
+    message = describe_unenforced_rules(policy.denied_paths)
+    assert outcome.payloads_of("runtime.warning") == [
+        {"code": "path_rules_not_enforced", "message": message}
+    ]
+    assert outcome.answers == ["You said: he answers"]

@@ -27,6 +27,7 @@ from factwire.runtime.policy.policy_request import (
     show_request,
 )
 from factwire.runtime.policy.policy_rules import PolicyRule, RuleError, parse_rule
+from factwire.runtime.policy.request_parts import follow_links, is_readable
 
 __all__ = [
     "MODES",
@@ -48,7 +49,9 @@ __all__ = [
     "effect_of",
     "evaluate",
     "evaluate_asking",
+    "follow_links",
     "hash_request",
+    "is_readable",
     "make_visible",
     "parse_rule",
     "propose_rule",

@@ -12,7 +12,9 @@ from typing import Final
 
 import msgspec
 
+from factwire.runtime.policy.command_table import SYSTEM_FOLDERS, check_program
 from factwire.runtime.policy.shell_syntax import (
+    ANYTHING,
     CHANGING,
     DEEPEST,
     PRIVILEGED,
@@ -50,7 +52,7 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
     ),
     "command": Wrapper(alone=re.compile(r"--")),
     "xargs": Wrapper(
-        alone=re.compile(r"-[0rtx]|-[nPL][0-9]+|-I\{\}|--no-run-if-empty|--null"),
+        alone=re.compile(r"-[0rtx]|-[nPL][0-9]+|-I.+|--no-run-if-empty|--null"),
         valued=frozenset({"-n", "-P", "-L", "-I", "-d"}),
         unknown_after=True,
     ),
@@ -61,10 +63,16 @@ WRAPPERS: Final[dict[str, Wrapper]] = {
 }
 """Transparent wrappers by name. A program's path in front of its name makes it another program."""
 
+ENVIRONMENTS: Final = frozenset(
+    {("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("pipenv", "run"), ("bundle", "exec")}
+)
+"""Tools that run a program among the packages of a project, by their first two words."""
+
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _SCRIPT: Final = re.compile(r"-[a-z]*c[a-z]*")
 _SHELL_OPTION: Final = re.compile(r"-[aefhlnuvx]+")
-_SYSTEM: Final = frozenset({"", "/bin", "/usr/bin"})
+_LOADER: Final = re.compile(r"ld(?:64|-linux|-musl|-[0-9.]+)?.*\.so.*")
+_REPLACING: Final = re.compile(r"-I(.+)|-i(.*)|--replace(?:=(.*))?", re.DOTALL)
 _EXECUTING: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _WRITING: Final = frozenset({"-fprint", "-fprint0", "-fprintf", "-fls"})
 
@@ -97,7 +105,7 @@ def _expand(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
         return [command]
     name = command.words[0] or ""
     base = name.rpartition("/")[2]
-    if base in CHANGING or base in RUNNING or (base == "printf" and "-v" in command.words):
+    if base in CHANGING or base in RUNNING or _LOADER.match(base):
         raise UnclearShell(f"{base} changes what is run, or runs something that cannot be checked")
     if base in SHELLS:
         return _expand_shell(command, depth)
@@ -105,11 +113,15 @@ def _expand(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
         return _expand_privileged(command, base, depth)
     if base in WRAPPERS:
         return _expand_wrapper(command, base, depth)
-    return _expand_find(command, depth) if base == "find" else [command]
+    if command.words[:2] in ENVIRONMENTS and len(command.words) > len(("uv", "run")):
+        return _expand_environment(command, depth)
+    return _expand_find(command, depth) if base == "find" else [check_program(command)]
 
 
 def _expand_shell(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
-    """`bash -c TEXT` runs the text; `bash FILE` is a command like any other."""
+    """`bash -c TEXT` runs the text, and `bash FILE` a file that nobody has read. A shell that is
+    called with neither runs what it is fed.
+    """
     for place, word in enumerate(command.words[1:], 1):
         if word is None:
             raise UnclearShell("a shell receives arguments that are known only when it runs")
@@ -119,8 +131,8 @@ def _expand_shell(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
         if word.startswith(("-", "+")) and not _SHELL_OPTION.fullmatch(word):
             raise UnclearShell(f"a shell is called with the option {word[:40]!r}")
         if not word.startswith("-"):
-            break
-    return [command]
+            return [msgspec.structs.replace(command, opaque=True)]
+    raise UnclearShell("a shell runs what it reads from its input")
 
 
 def _expand_script(
@@ -129,11 +141,14 @@ def _expand_script(
     if not script or script[0] is None or command.assignments:
         raise UnclearShell("a shell runs a script that cannot be checked")
     folder = (command.words[0] or "").rpartition("/")[0]
-    if folder not in _SYSTEM:
+    if folder not in SYSTEM_FOLDERS:
         raise UnclearShell(f"{command.words[0]} may not be a shell")
     inside = _unwrap(read_shell(script[0], depth + 1), depth + 1)
     outer = SimpleCommand(words=command.words)
-    found = [_forbiddable_as(each, outer) for each in inside.commands]
+    found = [
+        msgspec.structs.replace(_forbiddable_as(each, outer), moved=each.moved or command.moved)
+        for each in inside.commands
+    ]
     if inside.unclear:
         raise UnclearShell(inside.unclear)
     if command.redirections:
@@ -146,7 +161,7 @@ def _expand_privileged(command: SimpleCommand, name: str, depth: int) -> list[Si
     inside = _expand(_strip_wrapper(command, WRAPPERS[name]), depth + 1)
     if len(inside) != 1 or inside[0].also:
         raise UnclearShell(f"{name} runs more than one plain command")
-    return [msgspec.structs.replace(command, also=tuple(inside))]
+    return [msgspec.structs.replace(command, also=tuple(inside), opaque=inside[0].opaque)]
 
 
 def _expand_wrapper(command: SimpleCommand, name: str, depth: int) -> list[SimpleCommand]:
@@ -159,6 +174,16 @@ def _expand_wrapper(command: SimpleCommand, name: str, depth: int) -> list[Simpl
     return [_forbiddable_as(each, outer) for each in inside]
 
 
+def _expand_environment(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
+    """`uv run PROGRAM`; with options of its own it may run anything."""
+    outer = SimpleCommand(words=command.words)
+    first = command.words[2]
+    if first is None or first.startswith("-") or not first.isascii():
+        return [check_program(command)]
+    inside = _expand(msgspec.structs.replace(command, words=command.words[2:]), depth + 1)
+    return [_forbiddable_as(each, outer) for each in inside]
+
+
 def _forbiddable_as(command: SimpleCommand, outer: SimpleCommand) -> SimpleCommand:
     return msgspec.structs.replace(command, also=(*command.also, outer))
 
@@ -166,6 +191,8 @@ def _forbiddable_as(command: SimpleCommand, outer: SimpleCommand) -> SimpleComma
 def _strip_wrapper(command: SimpleCommand, wrapper: Wrapper) -> SimpleCommand:
     """The command inside; raises `UnclearShell` at the first word that is not understood."""
     words = list(command.words[1:])
+    if wrapper.unknown_after:
+        words = _replace_inputs(words)
     assignments = list(command.assignments)
     before = wrapper.before
     while words and (taken := _option(words, wrapper, before)):
@@ -176,9 +203,25 @@ def _strip_wrapper(command: SimpleCommand, wrapper: Wrapper) -> SimpleCommand:
     if not words or not words[0] or not words[0].isascii():
         raise UnclearShell(f"what {command.words[0]} runs cannot be determined")
     after = [None] if wrapper.unknown_after else []
+    shapes = (*command.shapes, ANYTHING) if wrapper.unknown_after else command.shapes
     return msgspec.structs.replace(
-        command, words=(*words, *after), assignments=tuple(assignments), also=()
+        command, words=(*words, *after), assignments=tuple(assignments), also=(), shapes=shapes
     )
+
+
+def _replace_inputs(words: list[ShellWord]) -> list[ShellWord]:
+    """The words of xargs, with nothing known of those in which it replaces something."""
+    for place, word in enumerate(words):
+        text = words[place + 1 : place + 2] if word == "-I" else []
+        found = _REPLACING.fullmatch(word or "")
+        mark = text[0] if text else next(filter(None, found.groups()), "{}") if found else ""
+        if mark is None:
+            raise UnclearShell("what xargs replaces cannot be determined")
+        if mark:
+            start = place + 1 + len(text)
+            rest = (None if other is None or mark in other else other for other in words[start:])
+            return [*words[:start], *rest]
+    return words
 
 
 def _option(words: list[ShellWord], wrapper: Wrapper, before: int) -> int:
@@ -204,7 +247,7 @@ def _expand_find(command: SimpleCommand, depth: int) -> list[SimpleCommand]:
         )
     found = [command]
     if "-delete" in words:
-        found.append(SimpleCommand(words=("rm", None)))
+        found.append(SimpleCommand(words=("rm", None), shapes=(ANYTHING,)))
     for place, word in enumerate(words):
         if word in _EXECUTING:
             found += _expand(_find_executed(words[place + 1 :]), depth + 1)
@@ -217,4 +260,4 @@ def _find_executed(words: tuple[ShellWord, ...]) -> SimpleCommand:
     if not ends or not words[0] or "{}" in words[0]:
         raise UnclearShell("what find runs cannot be determined")
     inside = (None if word is None or "{}" in word else word for word in words[: ends[0]])
-    return SimpleCommand(words=tuple(inside))
+    return SimpleCommand(words=tuple(inside), shapes=(ANYTHING,), moved=True)

@@ -32,7 +32,10 @@ from factwire.runtime.policy.request_parts import (
     RequestPart,
     allows,
     forbids,
+    is_path_rule,
     may_forbid,
+    may_run_forbidden,
+    names_program,
     split_request,
 )
 from factwire.runtime.policy.shell_syntax import (
@@ -101,9 +104,9 @@ def _assess_part(part: RequestPart) -> Risk:
 
 def _assess_place(part: RequestPart) -> Risk:
     place = part.place
-    outside = place is not None and (not place.is_inside or place.is_protected)
+    outside = place is not None and not place.is_inside
     if part.effect == "edit":
-        return "high" if outside else "medium"
+        return "high" if outside or (place is not None and place.is_protected) else "medium"
     return "medium" if outside else "low"
 
 
@@ -149,6 +152,16 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     allow: tuple[PolicyRule, ...] = ()
     ask: tuple[PolicyRule, ...] = ()
     deny: tuple[PolicyRule, ...] = ()
+
+    @property
+    def denied_paths(self) -> tuple[PolicyRule, ...]:
+        """The rules that deny paths to every tool that reads or edits, for a sandbox to enforce."""
+        return tuple(rule for rule in self.deny if is_path_rule(rule))
+
+    @property
+    def restricts_commands(self) -> bool:
+        """Whether a rule asks about or denies something that a command could do."""
+        return any(rule.kind == "command" or is_path_rule(rule) for rule in (*self.deny, *self.ask))
 
     @classmethod
     def of(
@@ -217,13 +230,27 @@ def _verdict(policy: Policy, tool: str, part: RequestPart) -> _Verdict:
 def _short_of_denial(policy: Policy, tool: str, part: RequestPart) -> _Verdict:
     if asking := _find_rule(policy.ask, forbids, tool, part):
         return _Verdict("rule_ask", part, asking)
-    if possible := _find_rule((*policy.deny, *policy.ask), may_forbid, tool, part):
+    # The sandbox hides what is denied, and not what only asks.
+    seen = msgspec.structs.replace(part, confined=False)
+    if possible := _find_rule(policy.deny, may_forbid, tool, part) or _find_rule(
+        policy.ask, may_forbid, tool, seen
+    ):
         return _Verdict("may_reach_forbidden", part, possible)
     if part.unclear:
         return _Verdict(part.unclear, part)
     if allowing := _find_rule(policy.allow, allows, tool, part):
-        return _Verdict("rule_allow", part, allowing)
+        return _allow(policy, part, allowing)
     return _Verdict(_by_mode(policy.mode, part), part)
+
+
+def _allow(policy: Policy, part: RequestPart, allowing: PolicyRule) -> _Verdict:
+    """A rule for commands of any name speaks for no program that could run what is forbidden."""
+    seen = msgspec.structs.replace(part, confined=False)
+    rules = [rule for rule in policy.deny if may_run_forbidden(rule, part)]
+    rules += [rule for rule in policy.ask if may_run_forbidden(rule, seen)]
+    if rules and not names_program(allowing):
+        return _Verdict("may_reach_forbidden", part, rules[0])
+    return _Verdict("rule_allow", part, allowing)
 
 
 def _find_rule(

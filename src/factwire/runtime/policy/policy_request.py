@@ -193,6 +193,10 @@ class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One use of a tool. `workspace` and `cwd` are real, absolute paths; `paths` are real too, or
     relative to `cwd`: the caller has followed the links. `command` is shell text, or an argv that
     no shell sees. `effect` is what the caller knows of a tool that the table does not.
+
+    Two things are about the machine, and neither shown nor hashed: `links` are words of a command
+    that lead to another real path (`follow_links`), and `confined` is whether the command runs in a
+    sandbox from which every file is hidden that a rule denies.
     """
 
     tool: str
@@ -204,6 +208,8 @@ class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
     diff: str | None = None
     args: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     effect: Effect | None = None
+    links: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    confined: bool = False
 
     @property
     def folder(self) -> str:

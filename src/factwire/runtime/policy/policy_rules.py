@@ -172,12 +172,18 @@ def _name(tool: str) -> re.Pattern[str]:
 @lru_cache(maxsize=4_096)
 def path_steps(pattern: str, *, folded: bool) -> tuple[bool, Steps]:
     """Whether the pattern is absolute, and its segments."""
-    ending = "**" if pattern.endswith("/") else ""
-    segments = [part for part in (pattern + ending).split("/") if part not in ("", ".")]
+    absolute, segments = path_pattern(pattern)
     steps = tuple(
         ANY if part == "**" else step(_split_stars(part), folded=folded) for part in segments
     )
-    return pattern.startswith("/"), steps
+    return absolute, steps
+
+
+def path_pattern(pattern: str) -> tuple[bool, list[str]]:
+    """Whether a pattern is absolute, and the text of its segments."""
+    ending = "**" if pattern.endswith("/") else ""
+    segments = [part for part in (pattern + ending).split("/") if part not in ("", ".")]
+    return pattern.startswith("/"), segments
 
 
 @lru_cache(maxsize=4_096)

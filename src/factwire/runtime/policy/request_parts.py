@@ -2,12 +2,15 @@
 certain or only possibly.
 """
 
+import os
 import posixpath
 import re
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
+from factwire.runtime.policy.command_table import FILELESS, name_of, reads_below
 from factwire.runtime.policy.command_wrappers import read_command
 from factwire.runtime.policy.policy_request import (
     BELOW,
@@ -25,31 +28,84 @@ from factwire.runtime.policy.policy_rules import (
     PolicyRule,
     Steps,
     command_steps,
+    command_tokens,
     covers_below,
     fold,
     matches,
     may_match,
     may_match_below,
     name_matches,
+    path_pattern,
     path_steps,
 )
 from factwire.runtime.policy.shell_syntax import (
+    ANYTHING,
     HARMLESS_VARIABLES,
+    SOME,
     Redirection,
     ShellWord,
     SimpleCommand,
 )
 
-PROTECTED: Final = frozenset(
-    {
-        *(".git", ".gitmodules", ".gitconfig", ".gitattributes", ".hg", ".svn", ".husky"),
-        *(".envrc", ".npmrc", ".yarnrc", ".bashrc", ".bash_profile", ".profile", ".zshrc"),
-        *(".zprofile", ".vscode", ".idea", ".devcontainer", ".claude", ".codex", ".opencode"),
-        *(".mcp.json", ".factwire", "factwire.toml"),
-    }
+PROTECTED: Final[dict[str, str]] = {
+    "version control": ".git .gitmodules .gitconfig .gitattributes .hg .hgrc .svn .bzr .jj"
+    " .husky .githooks .lefthook* lefthook*.yml lefthook*.toml .pre-commit-config.y*ml"
+    " .pre-commit-hooks.y*ml .lintstagedrc* lint-staged.config.*",
+    "shells and what they load": ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases"
+    " .profile .zshrc .zprofile .zshenv .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc config.fish"
+    " .inputrc .envrc .direnvrc .mise.toml mise.toml .tool-versions .xprofile .xinitrc .ssh"
+    " autostart/ *.desktop crontab",
+    "debuggers and prompts": ".gdbinit .gdbearlyinit .lldbinit* .pdbrc* .pythonrc* .irbrc .pryrc"
+    " .replrc .sqliterc .psqlrc .my.cnf .node_repl* .radare2rc",
+    "editors": ".vscode *.code-workspace .idea .fleet .zed .devcontainer* devcontainer.json .vim"
+    " .vimrc .nvimrc .exrc .nvim.lua .gvimrc .emacs .emacs.d .dir-locals*.el .projectile"
+    " *.sublime-project .theia .helix",
+    "agents": ".claude .claude.json claude.md claude.local.md .codex .opencode opencode.json*"
+    " .cursor .cursorrules .windsurf .windsurfrules .gemini gemini.md .aider* .continue .cline*"
+    " .clinerules .roo* .kiro .amp .goose* .goosehints .junie .qwen .factory agents.md agent.md"
+    " .mcp.json mcp.json copilot-instructions.md .factwire factwire.toml",
+    "continuous integration": ".github .gitlab-ci.y*ml .gitlab .gitea .forgejo .circleci"
+    " .travis.yml .drone.y*ml .woodpecker* .buildkite .semaphore .appveyor.yml appveyor.yml"
+    " azure-pipelines*.y*ml bitbucket-pipelines.yml jenkinsfile* .cirrus.y*ml cloudbuild.y*ml"
+    " buildspec.y*ml .ci .teamcity",
+    "builds": "makefile* gnumakefile *.mk *.mak cmakelists.txt *.cmake cmakepresets.json"
+    " meson.build meson_options.txt build.ninja configure configure.ac build build.bazel *.bzl"
+    " workspace workspace.bazel module.bazel .bazelrc justfile .justfile *.just taskfile*.y*ml"
+    " rakefile *.rake sconstruct sconscript wscript build.xml pom.xml .mvn mvnw mvnw.cmd *.gradle"
+    " *.gradle.kts gradle.properties gradle-wrapper.properties gradlew gradlew.bat build.sbt"
+    " dockerfile* containerfile* *.dockerfile docker-compose*.y*ml compose*.y*ml vagrantfile"
+    " procfile* tiltfile skaffold.y*ml flake.nix default.nix shell.nix dune-project earthfile"
+    " dangerfile* fastfile",
+    "Python": "conftest.py setup.py setup.cfg pyproject.toml tox.ini pytest.ini .pytest.ini"
+    " noxfile.py sitecustomize.py usercustomize.py *.pth *.egg-link pip.conf pip.ini .pypirc"
+    " fabfile.py dodo.py .coveragerc mypy.ini .mypy.ini .pylintrc pylintrc hatch_build.py"
+    " __pycache__/ *.pyc site-packages/ uv.toml",
+    "JavaScript": "package.json .npmrc .yarnrc* .pnpmfile.cjs pnpm-workspace.yaml .yarn"
+    " node_modules/ *.config.js *.config.cjs *.config.mjs *.config.ts *.config.cts *.config.mts"
+    " .babelrc* .eslintrc* .prettierrc* .mocharc* .swcrc .postcssrc* .stylelintrc* .nycrc*"
+    " gruntfile.* gulpfile.* jakefile* bunfig.toml deno.json* nx.json turbo.json lerna.json"
+    " .c8rc* .taprc wrangler.toml",
+    "other languages": "cargo.toml .cargo build.rs rust-toolchain* gemfile *.gemspec .rspec"
+    " composer.json .user.ini php.ini phpunit.xml* mix.exs rebar.config project.clj"
+    " package.swift *.csproj *.fsproj *.vbproj *.sln *.props *.targets nuget.config global.json"
+    " .perltidyrc .proverc .r*profile .renviron go.work build.zig stack.yaml *.cabal",
+}
+"""What runs it → names that run code later, or hold the policy itself; `*` is any characters. No
+mode alone accepts an edit of such a file, nor of one below a name with a dot in front or a slash
+behind it."""
+
+_NAMES: Final = [name for names in PROTECTED.values() for name in names.split()]
+
+
+def _compile_names(names: Iterable[str]) -> re.Pattern[str]:
+    texts = (re.escape(name.removesuffix("/")).replace(r"\*", ".*") for name in names)
+    return re.compile("|".join(texts))
+
+
+_PROTECTED_FILES: Final = _compile_names(_NAMES)
+_PROTECTED_FOLDERS: Final = _compile_names(
+    name for name in _NAMES if name.startswith(".") or name.endswith("/")
 )
-"""Names that make other programs run something, or hold the policy itself: editing what lies at or
-below one of them is never allowed by a mode alone."""
 
 
 class NormalPath(msgspec.Struct, frozen=True):
@@ -65,7 +121,9 @@ class NormalPath(msgspec.Struct, frozen=True):
     @property
     def is_protected(self) -> bool:
         names = self.absolute if self.relative is None else self.relative
-        return any(fold(name) in PROTECTED for name in names)
+        return any(_PROTECTED_FOLDERS.fullmatch(fold(name)) for name in names) or any(
+            _PROTECTED_FILES.fullmatch(fold(name)) for name in names[-1:]
+        )
 
 
 def normalize_path(path: str, folder: str, workspace: str) -> NormalPath | None:
@@ -134,8 +192,9 @@ def host_matches(rule: PolicyRule, host: str) -> bool:
 
 class RequestPart(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a request touches. `below` is whether a folder's content is reached, too;
-    `touched` are places that words of a command name, if they are paths; `redirected` marks a file
-    that a command is redirected from or to; `unclear` says why nothing can allow the part.
+    `touched` are places that words of a command name, if they are paths, and `shapes` what is known
+    of those that cannot be resolved; `redirected` marks a file that a command is redirected from or
+    to; `confined` is as in the request; `unclear` says why nothing can allow the part.
     """
 
     effect: Effect
@@ -144,8 +203,11 @@ class RequestPart(msgspec.Struct, frozen=True, kw_only=True):
     below: bool = False
     command: SimpleCommand | None = None
     touched: tuple[NormalPath, ...] = ()
+    shapes: tuple[str, ...] = ()
+    workspace: str = ""
     host: str | None = None
     redirected: bool = False
+    confined: bool = False
     unclear: ReasonCode | None = None
     why: str | None = None
 
@@ -211,15 +273,36 @@ def _command_parts(request: PolicyRequest) -> list[RequestPart]:
     return parts
 
 
+def is_readable(request: PolicyRequest) -> bool:
+    """Whether it is certain what the command of a request runs, if it has one."""
+    return all(part.unclear != "unclear_command" for part in split_request(request))
+
+
 def _simple_parts(request: PolicyRequest, command: SimpleCommand) -> list[RequestPart]:
-    touched = _touched_paths(request, command)
-    run = RequestPart(effect="run", label=_label(command), command=command, touched=touched)
-    files = [_redirection_part(request, each) for each in command.redirections]
+    run = RequestPart(
+        effect="run",
+        label=_label(command),
+        command=command,
+        below=reads_below(command),
+        touched=_touched_paths(request, command),
+        shapes=tuple(_path_shapes(request, command)),
+        workspace=request.workspace,
+        confined=request.confined,
+    )
+    files = [part for each in command.redirections for part in _redirection_parts(request, each)]
     return [run, *files] if command.words else files
 
 
-def _redirection_part(request: PolicyRequest, redirection: Redirection) -> RequestPart:
-    return _path_part(request, redirection.path, redirection.access, redirected=True)
+def _redirection_parts(request: PolicyRequest, redirection: Redirection) -> list[RequestPart]:
+    """The file by the name that it is opened by, and by that to which a link leads."""
+    path, effect = redirection.path, redirection.access
+    part = _path_part(request, path, effect, redirected=True)
+    if part.place is not None and _is_of_process(part.place):
+        part = msgspec.structs.replace(part, unclear="unclear_path")
+    if path not in request.links:
+        return [part]
+    real = _path_part(request, request.links[path], effect, redirected=True)
+    return [part, msgspec.structs.replace(real, why=f"{path} leads to it")]
 
 
 def _label(command: SimpleCommand) -> str:
@@ -227,11 +310,132 @@ def _label(command: SimpleCommand) -> str:
 
 
 def _touched_paths(request: PolicyRequest, command: SimpleCommand) -> tuple[NormalPath, ...]:
-    """Each argument, and what stands behind its `=`, as the path that it may be."""
-    texts = {word for word in command.words[1:] if word}
-    texts |= {text.partition("=")[2] for text in texts}
-    places = (normalize_path(text, request.folder, request.workspace) for text in sorted(texts))
+    """Each argument, and what stands behind its `=` and the like, as the path that it may be, and
+    the folder that a command works in which reads folders.
+    """
+    texts = sorted(_path_texts(command)) + (["."] if reads_below(command) else [])
+    texts += [request.links[text] for text in texts if text in request.links]
+    places = (normalize_path(text, request.folder, request.workspace) for text in texts)
     return tuple(place for place in places if place is not None)
+
+
+_JOINING: Final = re.compile(r"[=:@,;<]")
+_OPTION_ROW: Final = 10
+_MOVING: Final = re.compile(r"-C.*|--(?:directory|chdir|cwd|work-tree|git-dir|root|prefix)\b.*")
+
+
+def _path_texts(command: SimpleCommand) -> set[str]:
+    """The literal words of a command that may be paths, or end in one."""
+    return {text for word in command.words[1:] if word for text in _endings(word)}
+
+
+def _endings(word: str) -> Iterator[str]:
+    yield word
+    if word.startswith("-"):
+        # Behind a row of short options stands the value of the last one.
+        yield from (word[place:] for place in range(2, min(len(word), _OPTION_ROW)))
+    yield from (word[found.end() :] for found in _JOINING.finditer(word) if word[found.end() :])
+
+
+def _path_shapes(request: PolicyRequest, command: SimpleCommand) -> Iterator[str]:
+    """What is known of paths that only a run resolves: words that a shell expands, relative ones
+    after a change of folder, and those that lead through a process.
+    """
+    if name_of(command) in _FILELESS:
+        return
+    for ending in (ending for shape in command.shapes for ending in _endings(shape)):
+        whole = _join_folder(request, ending)
+        yield f"{ANYTHING}/{whole.rpartition('/')[2]}" if _PROCESS.match(whole) else whole
+    moved = command.moved or any(word and _MOVING.fullmatch(word) for word in command.words[1:])
+    for text in _path_texts(command):
+        place = normalize_path(text, request.folder, request.workspace)
+        if (place is not None and _is_of_process(place)) or (moved and not text.startswith("/")):
+            yield f"{ANYTHING}/{text.rpartition('/')[2]}"
+
+
+_FILELESS: Final = frozenset(("", name) for name in FILELESS)
+
+
+def _join_folder(request: PolicyRequest, shape: str) -> str:
+    """A shape as an absolute path; of what lies before a step upwards nothing is known."""
+    whole = shape if shape.startswith(("/", ANYTHING)) else f"{request.folder}/{shape}"
+    _, upwards, after = whole.rpartition("/..")
+    return re.sub(r"/(?:\.?/)+", "/", f"{ANYTHING}{after}" if upwards else whole)
+
+
+_PROCESS: Final = re.compile(r"/proc/|/dev/fd/")
+
+
+def _is_of_process(place: NormalPath) -> bool:
+    """Whether a path leads through a process, and so wherever that is."""
+    return _PROCESS.match("/" + "/".join((*place.absolute, ""))) is not None
+
+
+def follow_links(request: PolicyRequest) -> PolicyRequest:
+    """The request, with where the words of its command really lead; looks at the disk."""
+    if request.command is None:
+        return request
+    links: dict[str, str] = {}
+    for command in read_command(request.command).commands:
+        names = {redirection.path for redirection in command.redirections}
+        for text in names | _path_texts(command):
+            named = os.path.normpath(os.path.join(request.folder, text))  # noqa: PTH118 - it may be no path
+            if "\0" not in named and (real := os.path.realpath(named)) != named:
+                links[text] = real
+    return msgspec.structs.replace(request, links=links)
+
+
+_LONGEST_OVERLAP: Final = 200_000
+"""Steps to compare a shape with a rule; more are taken for a match."""
+
+_MOST_FORMS: Final = 16
+"""Ways to leave out folders of a rule; a rule with more is taken for a match."""
+
+
+def _shape_may_be(rule: PolicyRule, shape: str, workspace: str) -> bool:
+    """Whether a shape could be a path that a rule is about."""
+    absolute, segments = path_pattern(rule.pattern or "")
+    forms = {"" if absolute else fold(workspace.rstrip("/"))}
+    for part in segments:
+        if part == "**":
+            forms |= {f"{form}/{ANYTHING}" for form in forms}
+        else:
+            forms = {f"{form}/{fold(part).replace('*', SOME)}" for form in forms}
+        if len(forms) > _MOST_FORMS:
+            return True
+    return any(may_overlap(fold(shape), form) for form in forms)
+
+
+def may_overlap(one: str, other: str) -> bool:
+    """Whether two shapes have a text in common."""
+    if len(one) * len(other) > _LONGEST_OVERLAP:
+        return True
+    left, seen = [(0, 0)], set[tuple[int, int]]()
+    while left:
+        place = left.pop()
+        if place == (len(one), len(other)):
+            return True
+        if place not in seen:
+            seen.add(place)
+            left += _steps_of_overlap(one, other, *place)
+    return False
+
+
+def _steps_of_overlap(one: str, other: str, at: int, to: int) -> Iterator[tuple[int, int]]:
+    first, second = one[at : at + 1], other[to : to + 1]
+    if first in _WILD:
+        yield at + 1, to
+        if second and (first == ANYTHING or second != "/"):
+            yield at, to + 1
+    if second in _WILD:
+        yield at, to + 1
+        if first and (second == ANYTHING or first != "/"):
+            yield at + 1, to
+    if first and first == second:
+        yield at + 1, to + 1
+
+
+_WILD: Final = frozenset({SOME, ANYTHING})
 
 
 def allows(rule: PolicyRule, tool: str, part: RequestPart) -> bool:
@@ -265,8 +469,8 @@ def may_forbid(rule: PolicyRule, tool: str, part: RequestPart) -> bool:
     """Whether such a rule could be about the part, about something below it, or about a file that
     a command names.
     """
-    if rule.kind == "path" and FAMILIES.get(fold_tool_name(rule.tool)) is not None and part.touched:
-        return any(path_forbids(rule, place) for place in part.touched)
+    if part.command is not None and is_path_rule(rule):
+        return _may_touch(rule, part)
     if rule.pattern is None or not _is_about(rule, tool, part):
         return False
     if part.command is not None and rule.kind == "command":
@@ -274,6 +478,45 @@ def may_forbid(rule: PolicyRule, tool: str, part: RequestPart) -> bool:
     if part.place is not None and rule.kind == "path":
         return part.below and path_may_forbid(rule, part.place)
     return False
+
+
+def _may_touch(rule: PolicyRule, part: RequestPart) -> bool:
+    """Whether a command could reach a file that a rule is about. Nothing below a folder counts
+    where the sandbox hides it.
+    """
+    return (
+        any(path_forbids(rule, place) for place in part.touched)
+        or any(_shape_may_be(rule, shape, part.workspace) for shape in part.shapes)
+        or (
+            part.below
+            and not part.confined
+            and any(path_may_forbid(rule, place) for place in part.touched)
+        )
+    )
+
+
+def may_run_forbidden(rule: PolicyRule, part: RequestPart) -> bool:
+    """Whether a rule is about something that a program of which nothing is known could do."""
+    if part.command is None or not part.command.opaque:
+        return False
+    return rule.kind == "command" or (is_path_rule(rule) and not part.confined)
+
+
+def names_program(rule: PolicyRule) -> bool:
+    """Whether a rule speaks about one program, by its name."""
+    if rule.kind != "command":
+        return False
+    tokens = command_tokens(rule.pattern or "")
+    first = next((token for token in tokens if not _ASSIGNMENT.match(token[0] or "")), (None,))
+    return None not in first
+
+
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+
+def is_path_rule(rule: PolicyRule) -> bool:
+    """Whether a rule is about paths, whichever tool reads or edits them."""
+    return rule.kind == "path" and fold_tool_name(rule.tool) in FAMILIES
 
 
 def _may_speak_for(rule: PolicyRule, tool: str, part: RequestPart) -> bool:
@@ -311,4 +554,10 @@ def _readings_of(command: SimpleCommand) -> list[tuple[ShellWord, ...]]:
 
 
 def _command_may_be(steps: Steps, command: SimpleCommand) -> bool:
-    return any(None in words and may_match(steps, words) for words in _readings_of(command))
+    """By what a shell makes of its words; and an opaque program may run those behind its name."""
+    readings = _readings_of(command)
+    if command.opaque and any(
+        may_match(steps, command.words[place:]) for place in range(1, len(command.words))
+    ):
+        return True
+    return any(None in words and may_match(steps, words) for words in readings)

@@ -20,6 +20,12 @@ DEEPEST: Final = 8
 
 ShellWord = str | None
 
+SOME: Final = "\x00"
+"""In a shape: any characters of one name. No text with such a character is read."""
+
+ANYTHING: Final = "\x01"
+"""In a shape: any characters, words and folders."""
+
 
 class Redirection(msgspec.Struct, frozen=True):
     """A file that a command reads or writes by redirection."""
@@ -30,7 +36,9 @@ class Redirection(msgspec.Struct, frozen=True):
 
 class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
     """One simple command. `also` are other readings of it, which can only forbid: what a wrapper
-    runs, or the wrapper round what is run.
+    runs, or the wrapper round what is run. `shapes` are the words that are known only when it runs,
+    as far as they are known; `moved` is whether it may run in another folder; `opaque` whether its
+    program may run anything.
     """
 
     words: tuple[ShellWord, ...]
@@ -38,6 +46,9 @@ class SimpleCommand(msgspec.Struct, frozen=True, kw_only=True):
     redirections: tuple[Redirection, ...] = ()
     piped: bool = False
     also: tuple["SimpleCommand", ...] = ()
+    shapes: tuple[str, ...] = ()
+    moved: bool = False
+    opaque: bool = False
 
 
 class ShellReading(msgspec.Struct, frozen=True):
@@ -65,6 +76,7 @@ MOVING: Final = _names("cd pushd popd chdir")
 
 HARMLESS_VARIABLES: Final = _names(
     "CI COLUMNS FORCE_COLOR LANG LC_ALL LC_CTYPE LINES NO_COLOR TERM TZ RUST_BACKTRACE"
+    " RUST_LOG NODE_ENV PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE"
 )
 """Variables that cannot make a program run something else; any other has to be in the rule."""
 
@@ -80,7 +92,11 @@ RUNNING: Final = _names(
     "watch parallel su script strace ltrace gdb flock busybox toybox chroot unshare nsenter"
     " systemd-run setpriv runuser pkexec ionice chrt taskset expect entr unbuffer rlwrap at batch"
     " crontab start-stop-daemon daemonize setarch numactl prlimit cgexec firejail bwrap faketime"
-    " dbus-run-session xvfb-run ssh-agent screen tmux fish csh tcsh pwsh nu"
+    " dbus-run-session xvfb-run ssh-agent screen tmux fish csh tcsh pwsh nu fakeroot fakechroot"
+    " pseudo sg newgrp linux32 linux64 i386 x86_64 uname26 choom eatmydata catchsegv proot"
+    " compgen compopt valgrind heaptrack perf ltrace run-parts runcon capsh dtach abduco reptyr"
+    " gosu su-exec setuidgid chpst softlimit envdir s6-setuidgid cpulimit torsocks proxychains"
+    " rbash ld.so"
 )
 """Programs that run others by options too many to know."""
 
@@ -94,6 +110,7 @@ PRIVILEGED: Final = _names("sudo doas")
 """Programs that run others with the rights of another user."""
 
 
+_BRACKET: Final = "\x02"
 _BREAKS: Final = " \t\n;&|<>()"
 _EXPANDED: Final = "*?[]{}"
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
@@ -106,6 +123,9 @@ _SEPARATOR: Final = re.compile(r"&&|\|\||;|&|\||\n")
 _JOINING: Final = frozenset({"&&", "||", "|"})
 _UNREADABLE: Final = frozenset({"<<", "<<<", "<>", "<(", ">(", "&>", "&>>"})
 """Redirections that hold commands, or that shells do not agree on."""
+
+_SHAPES: Final = {"*": SOME, "?": SOME, "[": _BRACKET, "{": _BRACKET, "]": "", "}": ""}
+"""What is expanded → its part of a shape; of brackets and all behind them nothing is known."""
 
 _TARGET: Final = re.compile(r"[A-Za-z0-9_./@%+,:-]+|'[^']+'|\"[A-Za-z0-9_./@%+,: -]+\"")
 _QUIET: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
@@ -127,6 +147,11 @@ def read_shell(text: str, depth: int = 0) -> ShellReading:
     return ShellReading(tuple(reader.found))
 
 
+def _cut_shape(shape: str) -> str:
+    before, bracket, _ = shape.partition(_BRACKET)
+    return before + ANYTHING if bracket else shape
+
+
 class _Draft:
     """A simple command while it is read."""
 
@@ -134,6 +159,7 @@ class _Draft:
         self.words: list[ShellWord] = []
         self.assignments: list[ShellWord] = []
         self.redirections: list[Redirection] = []
+        self.shapes: list[str] = []
         self.piped = piped
 
     @property
@@ -148,6 +174,7 @@ class _Reader:
         self.depth = depth
         self.found: list[SimpleCommand] = []
         self.moved = False
+        self.shape = ""
 
     def commands(self, end: str) -> None:
         """Read up to `end`, or to the end of the text where that is empty."""
@@ -217,6 +244,8 @@ class _Reader:
                 assignments=tuple(draft.assignments),
                 redirections=tuple(draft.redirections),
                 piped=draft.piped,
+                shapes=tuple(draft.shapes),
+                moved=self.moved,
             )
         )
         self.moved = self.moved or (bool(draft.words) and draft.words[0] in MOVING)
@@ -235,6 +264,8 @@ class _Reader:
         if not draft.words and (raw in KEYWORDS or not word or not word.isascii()):
             raise UnclearShell(f"{raw[:80]!r} is not a plain program name")
         draft.words.append(word)
+        if word is None:
+            draft.shapes.append(self.shape)
 
     def _keep(self, draft: _Draft) -> None:
         """What was read of a command before it became unclear can still be forbidden."""
@@ -274,13 +305,17 @@ class _Reader:
             elif char in "$`":
                 known = self._expansion(pieces, quoted=False) and known
             else:
-                known = known and not self._is_expanded(char, start)
-                pieces.append(char)
+                is_expanded = self._is_expanded(char, start)
+                known = known and not is_expanded
+                pieces.append(_SHAPES.get(char, ANYTHING) if is_expanded else char)
                 self.at += 1
         if self.at == start and self.at < len(self.text):
             raise UnclearShell("a word is missing")
         raw = self.text[start : self.at]
-        return "".join(pieces) if known or raw in ("[", "]", "{", "}") else None
+        if raw in ("[", "]", "{", "}"):
+            return raw
+        self.shape = _cut_shape("".join(pieces))
+        return self.shape if known else None
 
     def _is_expanded(self, char: str, start: int) -> bool:
         if char == "~":
@@ -330,13 +365,16 @@ class _Reader:
         """What stands at a dollar or a backtick; whether it is plain text after all."""
         if self.text[self.at] == "`":
             self._read_backticks()
+            pieces.append(ANYTHING)
             return False
         if variable := _VARIABLE.match(self.text, self.at):
             self.at = variable.end()
+            pieces.append(ANYTHING)
             return False
         following = self.text[self.at + 1 : self.at + 2]
         if following == "(" and not self.text.startswith("$((", self.at):
             self._substitution()
+            pieces.append(ANYTHING)
             return False
         if following and (following in "({[" or (not quoted and following in "'\"")):
             raise UnclearShell(f"it contains the expansion {self.text[self.at : self.at + 3]!r}")

@@ -259,9 +259,10 @@ async def stream_process_facts(
 async def _sandbox_account(processes: Processes, process: RunningProcess) -> dict[str, Any] | None:
     if process.plan is not None:
         return process.plan.account()
-    if process.spec.sandbox.mode == "off":
-        return None
-    return describe_missing_sandbox(process.spec.sandbox, await processes.sandbox.probe())
+    wanted = process.spec.sandbox
+    if wanted.mode == "off":
+        return describe_missing_sandbox(wanted, None) if wanted.deny else None
+    return describe_missing_sandbox(wanted, await processes.sandbox.probe())
 
 
 class _FactWriter:

@@ -1,6 +1,12 @@
 """The sandbox: what a program may see, reach and use, and what holds of it on this machine."""
 
-from factwire.runtime.sandbox.sandbox import Probe, Sandbox, SandboxPlan, probe_sandbox
+from factwire.runtime.sandbox.sandbox import (
+    Probe,
+    Sandbox,
+    SandboxPlan,
+    describe_unenforced_rules,
+    probe_sandbox,
+)
 from factwire.runtime.sandbox.sandbox_policy import (
     InvalidPolicy,
     SandboxError,
@@ -44,6 +50,7 @@ __all__ = [
     "WorktreeUnavailable",
     "add_worktree",
     "borrow",
+    "describe_unenforced_rules",
     "diff_workspace",
     "probe_sandbox",
     "remove_worktree",

@@ -17,6 +17,12 @@ OPEN_FILES: Final = 4_096
 SCRATCH_BYTES: Final = 512 * 1024**2
 """Bytes of each private scratch folder, which live in memory."""
 
+DENIED_PATHS: Final = 2_000
+"""Files and folders that rules hide from one program; bubblewrap takes 9,000 arguments."""
+
+DENIED_ENTRIES: Final = 500_000
+"""Entries of folders that are looked through for what rules deny, before a program starts."""
+
 PROBE_SECONDS: Final = 20.0
 """Seconds that a trial of the sandbox may take on a busy machine."""
 
@@ -31,6 +37,9 @@ DIFF_BYTES: Final = 1024 * 1024
 
 BIG_FILE_BYTES: Final = 4 * 1024**2
 """Bytes from which a file counts as binary, so that no diff of it is built in memory."""
+
+HASHED_BYTES: Final = 1024**3
+"""Bytes of big files that a diff reads to see whether they changed; a second or two."""
 
 REF_DEPTH: Final = 5
 """Times that a git ref may point to another one."""

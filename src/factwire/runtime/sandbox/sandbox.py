@@ -20,6 +20,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.runtime.policy.policy_rules import PolicyRule
 from factwire.runtime.sandbox import limits
 from factwire.runtime.sandbox.bubblewrap import (
     BubblewrapOptions,
@@ -458,22 +459,38 @@ class Sandbox:
             return None
         found = await self.probe()
         if found.works:
-            layout = build_layout(policy, workspace=workspace, home=self._home, data=self._data)
+            layout = await run_disk_work(
+                build_layout, policy, workspace=workspace, home=self._home, data=self._data
+            )
             return SandboxPlan(policy, found, layout, folder=folder, name=name)
         if policy.mode == "require":
             raise SandboxRefused(found.reason_code or "unknown", found.reason)
         return None
 
 
-def describe_missing_sandbox(policy: SandboxPolicy, found: Probe) -> dict[str, Any]:
-    """The payload of `sandbox.applied` where a sandbox was preferred and there is none."""
+def describe_unenforced_rules(rules: Iterable[PolicyRule]) -> str:
+    """What a person should know about rules for paths where no sandbox enforces them."""
+    return (
+        f"no sandbox enforces {', '.join(map(str, rules))}: a command is checked only by the paths "
+        "that it names, and what it runs can reach those files"
+    )
+
+
+def describe_missing_sandbox(policy: SandboxPolicy, found: Probe | None) -> dict[str, Any]:
+    """The payload of `sandbox.applied` where there is none: it was preferred and did not work, or
+    nobody asked for one.
+    """
+    reason = found.reason if found else "no sandbox is used"
+    missing = [{"what": "sandbox", "reason": reason}]
+    if policy.deny:
+        missing.append({"what": "pathRules", "reason": describe_unenforced_rules(policy.deny)})
     return {
         "mode": policy.mode,
         "decision": "unavailable",
-        "reasonCode": found.reason_code,
-        "message": found.reason,
+        "reasonCode": found.reason_code if found else "sandbox_off",
+        "message": reason,
         "network": "shared",
         "root": "writable",
         "limits": {},
-        "notApplied": [{"what": "sandbox", "reason": found.reason}],
+        "notApplied": missing,
     }

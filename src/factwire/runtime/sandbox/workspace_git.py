@@ -348,14 +348,18 @@ async def diff_workspace(
     try:
         async with borrow(Path(repository or workspace), files=Path(workspace)) as git:
             head = base or git.head
-            tree = await _snapshot(git, head)
-            return await _compare(git, tree, head, limit)
+            tree, unread = await _snapshot(git, head)
+            diff = await _compare(git, tree, head, limit)
+            files = sorted((*diff.files, *unread), key=lambda file: file.path)
+            return msgspec.structs.replace(diff, files=tuple(files))
     except NoRepository as error:
         return WorkspaceDiff(available=False, reason=error.reason)
 
 
-async def _snapshot(git: BorrowedRepository, base: str | None) -> str:
-    """Take every file into our index; gives what to compare with."""
+async def _snapshot(git: BorrowedRepository, base: str | None) -> tuple[str, list[ChangedFile]]:
+    """Take every file into our index; gives what to compare with, and the big files that changed
+    for certain without being read.
+    """
     if base is None:
         empty = await git.run("hash-object", "-t", "tree", "-w", "--stdin")
         base = empty.data.decode().strip()
@@ -364,15 +368,58 @@ async def _snapshot(git: BorrowedRepository, base: str | None) -> str:
     known = await _names(git, "ls-files", "-z", "--cached")
     others = await _names(git, "ls-files", "-z", "--others", "--exclude-standard")
     present = [name for name in dict.fromkeys([*known, *others]) if name not in linked]
-    kept = [name for name in present if _is_file(git.workspace, name)]
-    gone = set(known) - set(kept) - set(linked)
+    sizes = await run_disk_work(_file_sizes, git.workspace, present)
+    unread = await _find_unread(git, base, sizes)
+    gone = set(known) - set(sizes) - set(linked)
     await git.run(
         "update-index", "-z", "--force-remove", "--stdin", input_bytes=argument_list([*gone])
     )
+    kept = [name for name in sizes if name not in unread]
     await git.run(
         "update-index", "-z", "--add", "--remove", "--stdin", input_bytes=argument_list(kept)
     )
-    return base
+    return base, [
+        ChangedFile(path=_show_path(name), change=change) for name, change in unread.items()
+    ]
+
+
+def _file_sizes(workspace: Path, names: Sequence[str]) -> dict[str, int]:
+    """The files and links that are there, with their sizes."""
+    sizes: dict[str, int] = {}
+    for name in names:
+        with suppress(OSError):
+            about = os.lstat(workspace / name)
+            if stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode):
+                sizes[name] = about.st_size
+    return sizes
+
+
+async def _find_unread(
+    git: BorrowedRepository, base: str, sizes: dict[str, int]
+) -> dict[str, FileStatus]:
+    """Big files that are new or of another size than before. A sparse file takes no room on a
+    disk and minutes to read; one of the same size is read, up to a bound.
+    """
+    big = {name: size for name, size in sizes.items() if size > limits.BIG_FILE_BYTES}
+    if not big:
+        return {}
+    before = await _base_sizes(git, base)
+    same = [size for name, size in big.items() if before.get(name) == str(size)]
+    if sum(same) > limits.HASHED_BYTES:
+        raise NoRepository("files_too_big")
+    return {
+        name: "modified" if name in before else "created"
+        for name, size in big.items()
+        if before.get(name) != str(size)
+    }
+
+
+async def _base_sizes(git: BorrowedRepository, base: str) -> dict[str, str]:
+    listing = await git.run("ls-tree", "-r", "-l", "-z", "--full-tree", base)
+    if not listing.complete:
+        raise NoRepository("too_many_files")
+    rows = (os.fsdecode(row).partition("\t") for row in listing.data.split(b"\0") if row)
+    return {name: about.split()[-1] for about, _, name in rows}
 
 
 async def _names(git: BorrowedRepository, *arguments: str, only: bytes = b"") -> list[str]:
@@ -383,14 +430,6 @@ async def _names(git: BorrowedRepository, *arguments: str, only: bytes = b"") ->
     # A name with a slash at its end is a repository inside this one.
     paths = [entry.partition(b"\t")[2] if only else entry for entry in entries]
     return [os.fsdecode(path) for path in paths if not path.endswith(b"/")]
-
-
-def _is_file(workspace: Path, name: str) -> bool:
-    try:
-        mode = os.lstat(workspace / name).st_mode
-    except OSError:
-        return False
-    return stat.S_ISREG(mode) or stat.S_ISLNK(mode)
 
 
 async def _compare(

@@ -82,6 +82,7 @@ class McpServerAccess:
             network=variables.network if wanted.network is None else wanted.network,
             readable=(*variables.readable, *wanted.readable),
             writable=(*variables.writable, *wanted.writable),
+            deny=self._resources.policy.denied_paths,
         )
         try:
             return ProcessSpec(

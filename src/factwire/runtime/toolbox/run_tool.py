@@ -16,7 +16,7 @@ import msgspec
 
 from factwire.facts import Fact, Ref
 from factwire.journal.blobs.blob_store import run_disk_work
-from factwire.runtime.policy import Policy, PolicyRequest, evaluate
+from factwire.runtime.policy import Policy, PolicyRequest, evaluate, follow_links
 from factwire.runtime.processes import (
     InvalidSpec,
     Processes,
@@ -24,6 +24,7 @@ from factwire.runtime.processes import (
     RunningProcess,
     stream_process_facts,
 )
+from factwire.runtime.sandbox import describe_unenforced_rules
 from factwire.runtime.toolbox.file_tools import PASSED_OVER, build_artifact_id, hash_version
 from factwire.runtime.toolbox.limits import (
     CHANGED_FILES,
@@ -236,16 +237,33 @@ async def run(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
             cwd=cwd,
             max_output=context.resources.output_bytes,
             time_limit=count_argument(args, "seconds", _SECONDS),
-            sandbox=context.resources.sandbox,
+            sandbox=msgspec.structs.replace(
+                context.resources.sandbox, deny=context.resources.policy.denied_paths
+            ),
         )
     except InvalidSpec as error:
         raise ToolRefused("invalid_arguments", str(error)) from error
 
+    confined = spec.sandbox.mode != "off" and (await processes.sandbox.probe()).works
+
     async def perform(call: ActiveCall) -> CallResult:
+        if not confined:
+            _warn_unenforced(context, call, spec)
         return await _Run(context, processes, spec, call).run_to_end()
 
-    request = PolicyRequest(tool="run", workspace=context.workspace, cwd=cwd, command=command)
+    request = PolicyRequest(
+        tool="run", workspace=context.workspace, cwd=cwd, command=command, confined=confined
+    )
+    request = await run_disk_work(follow_links, request)
     return PreparedCall(request=request, prompt="Run this command?", perform=perform)
+
+
+def _warn_unenforced(context: ToolContext, call: ActiveCall, spec: ProcessSpec) -> None:
+    """Say once in a turn which rules no sandbox enforces."""
+    if spec.sandbox.deny and not context.warned:
+        context.warned = True
+        message = describe_unenforced_rules(spec.sandbox.deny)
+        call.put("runtime.warning", {"code": "path_rules_not_enforced", "message": message})
 
 
 class _Run:

@@ -36,6 +36,7 @@ class ToolContext:
         self.resources = resources
         self.stopping = asyncio.Event()
         self.running: set[RunningProcess] = set()
+        self.warned = False
 
     @property
     def workspace(self) -> str:

@@ -11,7 +11,14 @@ import msgspec
 
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.journal.blobs.blob_store import run_disk_work
-from factwire.runtime.policy import PolicyRequest, assess_risk, evaluate, hash_request, show_request
+from factwire.runtime.policy import (
+    PolicyRequest,
+    assess_risk,
+    evaluate,
+    follow_links,
+    hash_request,
+    show_request,
+)
 from factwire.runtime.provider import Decision, DecisionRequest
 from factwire.runtime.toolbox.tool_calls import ToolRefused
 from factwire.runtime.toolbox.workspace_files import FileRevision, WorkspaceFiles, join_diffs
@@ -148,7 +155,7 @@ class AcpQuestion(msgspec.Struct, frozen=True, kw_only=True):
         line = self.args.get("command")
         command = line if isinstance(line, str) else tuple(texts_of(line)) or None
         [cwd] = resolve_paths([text_at(self.args, "cwd") or "."], self.workspace)
-        return PolicyRequest(
+        request = PolicyRequest(
             tool=self.kind,
             workspace=self.workspace,
             cwd=cwd,
@@ -157,6 +164,7 @@ class AcpQuestion(msgspec.Struct, frozen=True, kw_only=True):
             url=text_at(self.args, "url"),
             args={} if command and self.args.keys() <= _OF_A_COMMAND else self.args,
         )
+        return follow_links(request)
 
     def to_result(self, decision: Decision) -> Params:
         """What the agent is told."""

@@ -17,7 +17,9 @@ from factwire.runtime.policy import (
     PolicyRequest,
     assess_risk,
     evaluate,
+    follow_links,
     hash_request,
+    is_readable,
     show_request,
 )
 from factwire.runtime.provider import Decision
@@ -151,7 +153,7 @@ def make_request(name: str, args: Any, *, workspace: str, cwd: str) -> PolicyReq
     command, [folder] = text_at(fields, "command"), resolve_paths([cwd], workspace)
     paths = [path for field in _PATHS if (path := text_at(fields, field))]
     of_command = command is not None and fields.keys() <= _OF_A_COMMAND
-    return PolicyRequest(
+    request = PolicyRequest(
         tool=name,
         workspace=workspace,
         cwd=folder,
@@ -160,12 +162,14 @@ def make_request(name: str, args: Any, *, workspace: str, cwd: str) -> PolicyReq
         url=text_at(fields, "url"),
         args={} if of_command else fields,
     )
+    return follow_links(request)
 
 
 def check_before_call(policy: Policy, request: PolicyRequest) -> str | None:
     """What a rule says of a call that may never be asked about: `deny`, `ask`, or nothing.
 
-    What no rule speaks of is left to Claude Code's own settings.
+    What no rule speaks of is left to Claude Code's own settings, but not a command that cannot be
+    read where a rule could speak of it.
     """
     evaluation = evaluate(policy, request)
     by_rule = evaluation.reason_code == "dont_ask" and evaluation.rule is not None
@@ -173,7 +177,11 @@ def check_before_call(policy: Policy, request: PolicyRequest) -> str | None:
         return "deny" if evaluation.reason_code == "rule_deny" else None
     if evaluation.decision == "deny" and (evaluation.reason_code in _DENIES or by_rule):
         return "deny"
-    return "ask" if evaluation.reason_code in _ASKS else None
+    if evaluation.reason_code in _ASKS:
+        return "ask"
+    if not policy.restricts_commands or is_readable(request):
+        return None
+    return "deny" if evaluation.decision == "deny" else "ask"
 
 
 def make_question_details(request: PolicyRequest) -> dict[str, Any]:

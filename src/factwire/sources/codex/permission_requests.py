@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at
-from factwire.runtime.policy import PolicyRequest
+from factwire.runtime.policy import PolicyRequest, follow_links
 from factwire.runtime.provider import Decision
 from factwire.sources.kit.fact_builder import FactBuilder
 from factwire.sources.kit.policy_check import resolve_paths
@@ -104,9 +104,10 @@ def _command_request(question: CodexQuestion) -> PolicyRequest | None:
     if command is None or params.get("kind") not in (None, "command"):
         return None
     [cwd] = resolve_paths([cwd], question.workspace)
-    return PolicyRequest(
+    request = PolicyRequest(
         tool="commandExecution", workspace=question.workspace, cwd=cwd, command=command
     )
+    return follow_links(request)
 
 
 def _patch_request(question: CodexQuestion) -> PolicyRequest | None:

@@ -32,7 +32,7 @@ from factwire.runtime.processes import (
     RunningProcess,
 )
 from factwire.runtime.provider import Host
-from factwire.runtime.sandbox import SandboxPolicy
+from factwire.runtime.sandbox import SandboxPolicy, describe_unenforced_rules
 from factwire.sources.kit.limits import FAREWELL_SECONDS, LINE_BYTES, STDERR_CHARACTERS
 from factwire.sources.kit.live_agent import LiveTurn
 from factwire.sources.kit.stream_framing import Item, Unreadable, read_items
@@ -163,6 +163,10 @@ async def open_pipe(
     )
     try:
         async with host.resources.processes.start(spec) as process:
+            if rules := host.resources.policy.denied_paths:
+                message = describe_unenforced_rules(rules)
+                payload = {"code": "path_rules_not_enforced", "message": message}
+                host.emit(host.mint.fact(host.scope, "runtime.warning", payload))
             yield JsonPipe(process)
     except ProcessError as error:
         raise TurnFailed(

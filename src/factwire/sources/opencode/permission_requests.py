@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at
-from factwire.runtime.policy import PolicyRequest
+from factwire.runtime.policy import PolicyRequest, follow_links
 from factwire.runtime.provider import Decision
 from factwire.sources.kit.fact_builder import FactBuilder
 from factwire.sources.kit.policy_check import resolve_paths
@@ -106,7 +106,8 @@ def _command_request(question: OpenCodeQuestion, name: str) -> PolicyRequest | N
     if command is None:
         return None
     [cwd] = resolve_paths([text_at(question.args, "workdir") or "."], question.workspace)
-    return PolicyRequest(tool=name, workspace=question.workspace, cwd=cwd, command=command)
+    request = PolicyRequest(tool=name, workspace=question.workspace, cwd=cwd, command=command)
+    return follow_links(request)
 
 
 def _change_request(question: OpenCodeQuestion, name: str) -> PolicyRequest | None:
