@@ -285,5 +285,7 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.events.scope": "A filter by project, thread or run returns exactly the events whose "
         "scope names it; every event of a thread names the thread's project.",
         "edge.events.loop": "Who follows the events of a run sees its end, however it ends.",
+        "edge.approval.exact": "What a person decides about is read from the card, for those who "
+        "may decide; a decision without its hash, or about what is gone, is refused.",
     },
 )

@@ -24,6 +24,7 @@ import msgspec
 
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import (
+    EXACT_REQUESTS,
     FACTS_IN_A_BATCH,
     INTAKE_OPEN,
     INTAKES_IN_MEMORY,
@@ -33,6 +34,7 @@ from factwire.edge.records.run_records import DECIDED_THREAD
 from factwire.edge.records.thread_records import bare_id, row_of, thread_of
 from factwire.facts import (
     EDGE_CLASSES,
+    REDACTED,
     Blob,
     Fact,
     Intake,
@@ -72,7 +74,7 @@ from factwire.facts.json_values import text_at
 from factwire.facts.lifecycle import VerifierMode
 from factwire.facts.open_work import RecentIds
 from factwire.facts.outcomes import QUESTIONS, answer_of, build_answer
-from factwire.facts.resources import Accepted, Approval, ApprovalStatus
+from factwire.facts.resources import Accepted, Approval, ApprovalStatus, DecisionCard
 from factwire.facts.shapes import decode_plain
 from factwire.journal import (
     AppendRefused,
@@ -86,6 +88,7 @@ from factwire.journal import (
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.journal.sqlite.schema import Database, Value, connect, roll_back
 from factwire.runtime import FactScope
+from factwire.runtime.action_cards import ShownRequest, build_card, read_shown
 from factwire.serving.asgi import Problem
 
 INTAKE_FILE: Final = "edge-intake.db"
@@ -343,6 +346,9 @@ def _ends_text(fact: Fact, key: TextKey) -> bool:
     return not isinstance(fact.payload.get(key[KEY_NAME]), str) and ends_text(fact, end, key)
 
 
+_REQUESTS: Final = ("action.required", "action.updated")
+
+
 class OutsideIntakes:
     """The threads of outside runtimes: in memory those used last, on disk what cannot be read from
     the journal again.
@@ -352,7 +358,19 @@ class OutsideIntakes:
         self.journal = journal
         self._store = IntakeStore(folder / INTAKE_FILE)
         self._threads: OrderedDict[str, ThreadIntake] = OrderedDict()
+        self._exact: OrderedDict[tuple[str, str], ShownRequest] = OrderedDict()
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    def keep_exact(self, fact: Fact) -> None:
+        """Keep what a request shows as it was sent, which the journal holds redacted."""
+        if fact.event_class in _REQUESTS:
+            self._exact[thread_of(fact) or "", id_of(fact, "actionId") or ""] = read_shown(fact)
+            while len(self._exact) > EXACT_REQUESTS:
+                self._exact.popitem(last=False)
+
+    def find_exact(self, row: Approval) -> ShownRequest | None:
+        """What an approval shows, if that is still in memory."""
+        return self._exact.get((row.thread_id or "", bare_id(row, row.approval_id)))
 
     @asynccontextmanager
     async def hold(self, thread_ids: Iterable[str]) -> AsyncGenerator[dict[str, ThreadIntake]]:
@@ -530,6 +548,8 @@ class OutsideBatch:
             for fact, sequence in zip(self._facts, appended.sequences, strict=False):
                 threads[thread_of(fact) or ""].note_written(fact.id, sequence)
             await intakes.commit(trials)
+            for fact, _ in self._read:
+                intakes.keep_exact(fact)
         await edge.wait_for_records(appended.cursor.seq)
         repeated = sum(appended.repeated[place] for place in self._own)
         seqs = tuple(appended.seqs[place] for place in self._own)
@@ -635,9 +655,30 @@ class OutsideDecision(msgspec.Struct, frozen=True, kw_only=True):
 
     decision: Literal["allow", "deny"]
     by: Person
+    args_hash: str
     reason: str | None = None
-    args_hash: str | None = None
     response: Any = None
+
+
+async def build_outside_card(edge: EdgeContext, row: Approval) -> DecisionCard:
+    """Exactly what an approval of an outside runtime is about: as it was sent, or as it is stored
+    if nothing of it was hidden.
+    """
+    exact = edge.intakes.find_exact(row) or await _read_whole_request(edge, row)
+    if exact is not None and row.args_hash is not None:
+        # The hash is the sender's, who runs it.
+        exact = msgspec.structs.replace(exact, args_hash=row.args_hash)
+    return build_card(row.approval_id, row.args_hash or "", exact)
+
+
+async def _read_whole_request(edge: EdgeContext, row: Approval) -> ShownRequest | None:
+    after = Cursor(edge.feed.cursor.epoch, row.seq - 1)
+    async for batch in edge.journal.read(after, limit=1):
+        for _, fact in batch.facts():
+            is_same = (text_at(fact.payload, "argsHash") or row.args_hash) == row.args_hash
+            is_whole = REDACTED.encode() not in msgspec.json.encode(fact) and not fact.ref_ids
+            return read_shown(fact) if is_same and is_whole else None
+    return None
 
 
 async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDecision) -> Approval:
@@ -647,9 +688,14 @@ async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDeci
     wanted: ApprovalStatus = "approved" if decided.decision == "allow" else "denied"
     async with edge.intakes.hold([row.thread_id or ""]):
         row = edge.records.approvals.get(row.approval_id) or row
+        if decided.args_hash != row.args_hash:
+            raise Problem(409, "approval_changed", "the request is not the one that was shown")
         if row.status == wanted:
             return row
-        _ensure_open(edge, row, decided)
+        _ensure_open(edge, row)
+        card = await build_outside_card(edge, row)
+        if decided.decision == "allow" and card.shown is None:
+            raise Problem(409, "approval_not_shown", card.reason or "")
         payload = {
             "decision": wanted,
             "decidedBy": msgspec.to_builtins(decided.by),
@@ -675,14 +721,12 @@ async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDeci
     return records.approvals.get(row.approval_id) or row
 
 
-def _ensure_open(edge: EdgeContext, row: Approval, decided: OutsideDecision) -> None:
+def _ensure_open(edge: EdgeContext, row: Approval) -> None:
     has_expired = row.expires_at is not None and _has_passed(row.expires_at, edge.mint.clock())
     if row.status == "expired" or (row.status == "pending" and has_expired):
         raise Problem(410, "approval_expired", "the approval has expired")
     if row.status != "pending":
         raise Problem(409, "approval_decided", f"the approval is already {row.status}")
-    if decided.args_hash is not None and decided.args_hash != row.args_hash:
-        raise Problem(409, "approval_changed", "the request has changed since it was shown")
 
 
 def _has_passed(time: str, now: str) -> bool:

@@ -23,6 +23,7 @@ from factwire.runtime.policy.policy_request import (
     ReasonCode,
     effect_of,
     hash_request,
+    hash_shown,
     make_visible,
     show_request,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "evaluate",
     "evaluate_asking",
     "hash_request",
+    "hash_shown",
     "make_visible",
     "parse_rule",
     "propose_rule",

@@ -16,6 +16,7 @@ import msgspec
 
 from factwire.facts import Fact, Ref
 from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.runtime.action_cards import read_place
 from factwire.runtime.policy import Policy, PolicyRequest, evaluate
 from factwire.runtime.processes import (
     InvalidSpec,
@@ -230,10 +231,12 @@ async def run(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
     processes = context.resources.processes
     if processes is None:
         raise ToolRefused("programs_unavailable", "this runtime cannot run programs")
+    place = read_place(context.workspace, cwd)
     try:
         spec = ProcessSpec(
             argv=argv,
             cwd=cwd,
+            folder_id=None if place is None else place.rpartition(", ")[2],
             max_output=context.resources.output_bytes,
             time_limit=count_argument(args, "seconds", _SECONDS),
             sandbox=context.resources.sandbox,
@@ -244,7 +247,9 @@ async def run(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
     async def perform(call: ActiveCall) -> CallResult:
         return await _Run(context, processes, spec, call).run_to_end()
 
-    request = PolicyRequest(tool="run", workspace=context.workspace, cwd=cwd, command=command)
+    request = PolicyRequest(
+        tool="run", workspace=context.workspace, cwd=cwd, command=command, place=place
+    )
     return PreparedCall(request=request, prompt="Run this command?", perform=perform)
 
 
