@@ -233,7 +233,7 @@ async def test_a_decision_is_said_in_its_own_words_and_grants_no_more_than_was_o
     async with run_claude(tmp_path, settings(program)) as runtime:
         await runtime.submit("thread", "agent", f"Please do {what}", turn_id="turn")
         action = await open_action(runtime)
-        await runtime.decide("thread", action, by="lena", **decision)
+        await decide_shown(runtime, "thread", action, by="lena", **decision)
         found = await facts_from(runtime)
 
     [answer] = map(json.loads, found.answers)
