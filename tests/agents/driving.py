@@ -148,7 +148,7 @@ class DrivenAgent:
             action.action_id,
             decision,
             by="tester",
-            args_hash=action.args_hash,
+            args_hash=action.args_hash or "",
             **settings,
         )
 

@@ -17,6 +17,7 @@ from tests.cli.cli_commands import CommandOutput, Factwire
 from tests.cli.cli_homes import THREAD, Background, Home, action_in, thread_in
 from tests.cli.terminals import Terminal
 from tests.cli.terminals import terminal as on_terminal
+from tests.runtime.agents import SHOWN_HASH
 
 AWAY = "http://127.0.0.1:9"
 
@@ -123,13 +124,14 @@ def test_ctrl_c_twice_leaves_the_run_where_it_is(edge: Home):
 def test_approvals_are_decided_from_another_terminal(ask: Factwire, edge: Home):
     with start_run(edge, "asks", "x") as run:
         action = action_in(run.until("factwire approve"))
+        shown = ("--hash", SHOWN_HASH)
         assert action in ask("threads", "--status", "waiting").out
-        answer = ask("approve", action, "--reason", "fine")
+        answer = ask("approve", action, *shown, "--reason", "fine")
         who = f"{user_name()} via terminal"
         assert (answer.code, answer.out) == (0, f"approved by {who}: {action}\n")
         assert "It was approved." in run.until("completed")
         assert run.end() == 0
-    again = ask("approve", action, "--json")
+    again = ask("approve", action, *shown, "--json")
     assert msgspec.json.decode(again.out)["answer"] == "decided"
     opposite = ask("deny", action)
     assert (opposite.code, "action_already_decided" in opposite.err) == (1, True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -11,8 +12,11 @@ import pytest
 from factwire.facts import read_fact, verify
 from tests.cli.cli_commands import COMMAND, Factwire
 from tests.cli.cli_homes import PATIENCE, Home, action_in, thread_in
+from tests.runtime.agents import SHOWN_HASH
 
 pytestmark = pytest.mark.usefixtures("home")
+
+HASH = ("--hash", SHOWN_HASH)
 
 
 @pytest.mark.requirement("cli.run.view")
@@ -143,9 +147,10 @@ def test_how_to_answer_names_the_journal_that_was_named(home: Home):
     with home.background("run", "asks", "x", "--journal", "my runs.db") as running:
         seen = running.until("factwire deny act_")
         path = home.folder / "my runs.db"
-        hint = f"factwire approve {action_in(seen)} --journal '{path}'  or  factwire deny "
+        digits = SHOWN_HASH.removeprefix("sha256:")[:16]
+        hint = f"factwire approve {action_in(seen)} --hash {digits} --journal '{path}'  or  "
         assert hint in running.until("'\n")
-        done = home.run("approve", action_in(seen), "--journal", str(path))
+        done = home.run("approve", action_in(seen), "--hash", digits, "--journal", str(path))
         assert (done.code, running.end()) == (0, 0)
 
 
@@ -172,11 +177,11 @@ def test_an_approval_is_answered_from_another_process(home: Home, verb: str, wor
         (listed,) = home.threads()
         assert (listed["thread"]["status"], listed["live"]) == ("waiting", True)
         assert listed["thread"]["openActions"] == [action]
-        answer = home.run(verb, action, "--reason", "because", "--json")
+        answer = home.run(verb, action, *HASH, "--reason", "because", "--json")
         assert json.loads(answer.out)["decision"] == word
         assert waiting.end() == 0
         assert f"It was {word}." in waiting.seen
-    late = home.run("deny" if verb == "approve" else "approve", action)
+    late = home.run("deny" if verb == "approve" else "approve", action, *HASH)
     assert late.code == 1
     assert "action_already_decided" in late.err
 
@@ -273,7 +278,7 @@ def test_a_run_that_is_killed_while_it_waits_is_answered_all_the_same(
         running.end()
     word = {"approve": "approved", "deny": "denied"}[verb]
     if when == "before":
-        answer = home.run(verb, action)
+        answer = home.run(verb, action, *HASH)
         assert answer.code == 0
         assert "continue with: factwire resume mine" in answer.out
         done = home.run("resume", "mine")
@@ -282,7 +287,7 @@ def test_a_run_that_is_killed_while_it_waits_is_answered_all_the_same(
     else:
         with home.background("resume", "mine") as resumed:
             resumed.until("factwire deny act_")
-            assert home.run(verb, action).code == 0
+            assert home.run(verb, action, *HASH).code == 0
             assert resumed.end() == 0
             assert f"It was {word}." in resumed.seen
     (thread,) = home.threads()
@@ -299,7 +304,7 @@ def test_a_turn_that_was_left_behind_can_be_cancelled(home: Home):
     assert home.run("cancel", "mine").code == 0
     (thread,) = home.threads()
     assert thread["thread"]["status"] == "canceled"
-    late = home.run("approve", action)
+    late = home.run("approve", action, *HASH)
     assert late.code == 1
     assert "action_already_decided" in late.err
 
@@ -317,3 +322,58 @@ def test_other_threads_are_left_alone(home: Home):
 
 def test_the_home_of_a_test_is_its_own(home: Home, tmp_path: Path):
     assert home.state.is_relative_to(tmp_path)
+
+
+@pytest.mark.requirement("cli.answers.unattended")
+def test_facts_as_json_do_not_wait_without_a_word(home: Home):
+    """Standard output is for a program; who could answer reads standard error."""
+    with home.background("run", "asks", "x", "--json") as waiting:
+        seen = waiting.until("factwire deny act_")
+        assert "? Run it?" in seen
+        assert "│ make deploy" in seen
+        assert home.run("approve", action_in(seen), *HASH).code == 0
+        assert waiting.end() == 0
+
+
+@pytest.mark.requirement("cli.answers.unattended")
+@pytest.mark.parametrize("mode", ["never", "policy"])
+def test_a_run_that_nobody_watches_ends_without_an_answer(factwire: Factwire, mode: str):
+    done = factwire("run", "asks", "x", "--json", "--approve", mode)
+    facts = [read_fact(json.loads(line), "facts") for line in done.out.splitlines()]
+    [decided] = [fact.payload for fact in facts if fact.event_class == "action.resolved"]
+    assert (decided["decision"], done.code) == ("denied", 0)
+    assert decided["reason"] == f"denied by --approve {mode}"
+    assert f"denied by --approve {mode}: Run it?" in done.err
+    wrong = factwire("run", "asks", "x", "--approve", "always")
+    assert (wrong.code, "--approve expects ask, never or policy" in wrong.err) == (2, True)
+
+
+@pytest.mark.requirement("cli.answers.unattended")
+def test_the_policy_alone_allows_what_it_allows(factwire: Factwire, home: Home):
+    command = ("run", "shell", "touch made", "--sandbox", "off", "--approve", "policy")
+    assert factwire(*command).code == 1
+    assert not (home.folder / "made").exists()
+    assert factwire(*command, "--allow", "Bash(touch *)").code == 0
+    assert (home.folder / "made").exists()
+
+
+@pytest.mark.requirement("cli.answers.exact")
+def test_what_is_allowed_from_another_terminal_is_named_by_its_hash(home: Home):
+    secret = "hunter2hunter2A9"
+    command = f"echo cookie: a={secret}; touch pwned"
+    with home.background("run", "shell", command, "--sandbox", "off") as waiting:
+        seen = waiting.until("factwire deny act_")
+        assert "│ | echo cookie: ⟦masked⟧; touch pwned" in seen
+        assert secret not in seen
+        action, [digits] = action_in(seen), re.findall(r"--hash ([0-9a-f]{16}) ", seen)
+        blind = home.run("approve", action)
+        short = home.run("approve", action, "--hash", digits[:8])
+        other = home.run("approve", action, "--hash", "0" * 16)
+        still = (home.folder / "pwned").exists()
+        assert home.run("approve", action, "--hash", digits).code == 0
+        assert waiting.end() == 0
+    assert (blind.code, "hash_required: to allow exactly what is shown" in blind.err) == (1, True)
+    assert "│ | echo cookie: ⟦masked⟧; touch pwned" in blind.err
+    assert [each.code for each in (short, other)] == [1, 1]
+    assert ["action_changed" in each.err for each in (short, other)] == [True, True]
+    assert (still, (home.folder / "pwned").exists()) == (False, True)

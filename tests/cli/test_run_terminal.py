@@ -11,6 +11,7 @@ import pytest
 from tests.cli.cli_homes import Home, action_in
 from tests.cli.terminals import Terminal
 from tests.cli.terminals import terminal as on_terminal
+from tests.runtime.agents import SHOWN_HASH
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 
@@ -82,7 +83,7 @@ def test_a_key_that_was_pressed_before_the_question_does_not_answer_it(home: Hom
 def test_a_question_that_is_answered_elsewhere_is_taken_back(home: Home):
     with terminal(home, "asks", "x") as shown:
         action = action_in(shown.until("[?] help"))
-        assert home.run("approve", action).code == 0
+        assert home.run("approve", action, "--hash", SHOWN_HASH).code == 0
         shown.until("approved by ")
         shown.until("It was approved.")
         assert (shown.end(), shown.restored) == (0, True)

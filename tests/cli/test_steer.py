@@ -1,6 +1,7 @@
 """`factwire steer` and `queue`: said to a run from another terminal, and refused with a code."""
 
 import json
+import re
 
 import pytest
 
@@ -80,9 +81,10 @@ def test_without_a_run_there_is_nothing_to_steer_and_the_queue_is_read_at_rest(
 def test_always_is_given_from_another_process_and_lasts(home: Home):
     asking = ("run", "shell", "true", "--thread", "mine", "--sandbox", "off")
     with home.background(*asking) as waiting:
-        action = action_in(waiting.until("factwire deny act_"))
+        seen = waiting.until("factwire deny act_")
+        action, shown = action_in(seen), re.findall(r"--hash [0-9a-f]{16}", seen)[0].split()
         wrong = home.run("approve", action, "--always", "ever")
-        assert home.run("approve", action, "--always", "thread").code == 0
+        assert home.run("approve", action, *shown, "--always", "thread").code == 0
         assert waiting.end() == 0
     again = home.run(*asking)
     assert (wrong.code, again.code) == (2, 0)

@@ -8,6 +8,7 @@ import pytest
 from tests.cli.cli_commands import Factwire
 from tests.cli.cli_homes import Home, action_in
 from tests.cli.cli_recordings import HOSTILE
+from tests.runtime.agents import SHOWN_HASH
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -78,7 +79,7 @@ def test_a_thread_that_waits_says_for_what_and_one_that_nobody_runs_is_stale(
         assert list_threads(factwire)["threads"][0]["live"]
         running.process.kill()
         running.end()
-    factwire("approve", action)
+    factwire("approve", action, "--hash", SHOWN_HASH)
     assert factwire("threads").out.startswith("▸ stale     mine  ")
     assert not list_threads(factwire)["threads"][0]["live"]
 

@@ -47,7 +47,7 @@ async def decide_until_ended(
     approvals: list[Approval] = []
     while (await until(asking, run, "waiting", "finished", "failed")).status == "waiting":
         for each in (await asking.approvals(run_id=run.run_id, status="pending").page()).items:
-            key, shown = each.approval_id, each.args_hash
+            key, shown = each.approval_id, each.args_hash or ""
             approvals += [
                 await asking.decide(run.run_id, key, decision, args_hash=shown, reason="why")
             ]
@@ -202,7 +202,11 @@ PROBLEMS: list[tuple[Callable[[AsyncClient], Awaitable[object]], int, str]] = [
     (lambda asking: asking.project("none"), 404, "unknown_project"),
     (lambda asking: asking.start_run("nobody", "x"), 400, "unknown_agent"),
     (lambda asking: asking.create_thread(title=""), 400, "invalid_request"),
-    (lambda asking: asking.decide("run", "none", "allow"), 404, "unknown_approval"),
+    (
+        lambda asking: asking.decide("run", "none", "allow", args_hash="sha256:1"),
+        404,
+        "unknown_approval",
+    ),
     (lambda asking: asking.create_project("x", work_dir="/"), 403, "workspace_not_allowed"),
     (lambda asking: asking.post_facts([]), 400, "batch_size"),
     (lambda asking: asking.threads(limit=0).page(), 400, "invalid_request"),

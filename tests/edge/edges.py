@@ -78,6 +78,7 @@ class RunningEdge:
             "runId": approval["runId"],
             "requestId": approval["approvalId"],
             "decision": decision,
+            "argsHash": approval.get("argsHash"),
             **more,
         }
         return await self.http.post("/v1/permissions/decide", json=body)

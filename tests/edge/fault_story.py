@@ -64,7 +64,9 @@ class UnderWay:
         return page["items"][0]["approvalId"]
 
     async def _allow(self, approval: str) -> None:
+        card = await self._client.get(f"/v1/approvals/{approval}/card")
         body = {"runId": self.waits["runId"], "requestId": approval, "decision": "allow"}
+        body["argsHash"] = card["argsHash"]
         await self._client.post("/v1/permissions/decide", body)
 
 

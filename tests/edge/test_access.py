@@ -76,6 +76,7 @@ async def test_a_decision_names_who_made_it_on_row_event_and_screen(tmp_path: Pa
             "runId": run["runId"],
             "requestId": approval["approvalId"],
             "decision": "deny",
+            "argsHash": approval["argsHash"],
         }
         row = await edge.post("/v1/permissions/decide", body, **headers)
         page = await edge.get("/v1/approvals", runId=run["runId"])

@@ -11,7 +11,7 @@ from factwire.runtime import Provider, Runtime
 from factwire.runtime.agents import DemoAgent, ShellAgent
 from factwire.serving.envelopes import VIEWS, Envelope, View
 from tests.edge.event_samples import EDGE, EPOCH
-from tests.runtime.agents import facts_of, open_action, wait_for_end
+from tests.runtime.agents import decide_shown, facts_of, open_action, wait_for_end
 from tests.runtime.toolboxes import Kept
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("edge.events.one-envelope")]
@@ -24,7 +24,7 @@ async def _at_once(_: float) -> None:
 async def _approve(runtime: Runtime) -> None:
     while True:
         action = await open_action(runtime)
-        await runtime.decide("thread", action, "approve", by="ann")
+        await decide_shown(runtime, "thread", action, "approve", by="ann")
 
 
 async def play_turn(folder: Path, agent: str, prompt: str) -> list[Fact]:

@@ -223,6 +223,7 @@ async def _prepare_request(edge: RunningEdge, path: str) -> tuple[str, Any]:
         run = await edge.start("approve")
         approval = await edge.wait_for_approval(run["runId"])
         named = {"runId": run["runId"], "requestId": approval["approvalId"]}
+        body = body | {"argsHash": approval["argsHash"]} if "{" not in path else body
         return path.format(**named), body if "{" in path else body | named
     if path in ("/v1/evidence", "/v1/previews") or "{" in path:
         things = await asyncio.to_thread(made_things, edge.url)

@@ -177,6 +177,7 @@ async def test_an_address_that_takes_an_id_for_a_path_would_be_found(
         assert any(CANARY.encode() in data for _, _, _, data in found), addresses
 
 
+DECISION = {"decision": "allow", "argsHash": "sha256:1"}
 IDS_IN_BODIES: list[tuple[str, dict[str, Any], str]] = [
     ("/v1/runs", {"agentId": "demo", "prompt": "x"}, "threadId"),
     ("/v1/runs", {"agentId": "demo", "prompt": "x"}, "projectId"),
@@ -185,8 +186,8 @@ IDS_IN_BODIES: list[tuple[str, dict[str, Any], str]] = [
     ("/v1/threads", {}, "agentId"),
     ("/v1/previews", {}, "runId"),
     ("/v1/evidence", {}, "threadId"),
-    ("/v1/permissions/decide", {"requestId": "act_1", "decision": "allow"}, "runId"),
-    ("/v1/permissions/decide", {"runId": "run_1", "decision": "allow"}, "requestId"),
+    ("/v1/permissions/decide", {"requestId": "act_1", **DECISION}, "runId"),
+    ("/v1/permissions/decide", {"runId": "run_1", **DECISION}, "requestId"),
 ]
 PATHS_IN_BODIES: list[tuple[str, dict[str, Any], str]] = [
     ("/v1/runs", {"agentId": "demo", "prompt": "x"}, "workDir"),

@@ -132,7 +132,9 @@ async def test_a_decision_comes_back_by_long_poll_and_by_stream(tmp_path: Path):
             with pytest.raises(EdgeProblem) as refused:
                 await client.post_facts([early])
             assert refused.value.members["issues"][0]["code"] == "approval_pending"
-            await client.decide("run_own", "act", "allow", response={"speed": 3})
+            await client.decide(
+                "run_own", "act", "allow", args_hash="sha256:1", response={"speed": 3}
+            )
             event = await anext(events)
         assert (event.payload["approvalId"], event.payload["decision"]) == ("act", "allow")
         assert event.scope.run_id == "run_own"
@@ -227,7 +229,7 @@ async def test_a_recorder_and_a_decision_outlive_an_edge_that_is_killed(tmp_path
             waiting = asyncio.create_task(client.wait(row.run_id))
             await asyncio.to_thread(edge.kill)
             await asyncio.to_thread(edge.start)
-            await client.decide(row.run_id, row.approval_id, "allow")
+            await client.decide(row.run_id, row.approval_id, "allow", args_hash=row.args_hash)
             assert await recording
             assert (await waiting).status == "finished"
             facts = [placed.fact async for placed in client.past_facts(thread_id="mine")]

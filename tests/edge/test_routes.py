@@ -402,3 +402,75 @@ def _fact(index: int) -> dict[str, Any]:
         "threadId": "outside",
         "payload": {"status": "running"},
     }
+
+
+HIDING = "echo cookie: a=hunter2hunter2A9; touch pwned"
+
+
+@pytest.mark.requirement("edge.approval.exact")
+async def test_a_decision_is_made_from_the_card_and_bound_to_its_hash(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        reader = await edge.post("/v1/tokens", {"name": "Reader", "scopes": ["read"]}, status=201)
+        run = await edge.start(HIDING, "shell")
+        row = await edge.wait_for_approval(run["runId"])
+        path = f"/v1/approvals/{row['approvalId']}/card"
+        card = await edge.get(path)
+        denied = await edge.http.get(path, headers={"authorization": f"Bearer {reader['token']}"})
+        without = await edge.decide(row, "allow", argsHash=None)
+        other = await edge.decide(row, "allow", argsHash="sha256:2")
+        still = (tmp_path / "workspace" / "pwned").exists()
+        allowed = await edge.decide(row, "allow", argsHash=card["argsHash"])
+        ended = await edge.run_until(run["runId"])
+        missing = await edge.http.get("/v1/approvals/act_none/card")
+
+    assert "| echo cookie: ⟦masked⟧; touch pwned" in card["shown"]
+    assert (card["masks"], card["hasOpenSecret"]) == (1, True)
+    assert "touch pwned" not in row["shown"]
+    assert card["argsHash"] == row["argsHash"]
+    codes = [(answer.status_code, answer.json()["code"]) for answer in (without, other, missing)]
+    wanted = [(400, "invalid_request"), (409, "approval_changed"), (404, "unknown_approval")]
+    assert codes == wanted
+    assert denied.status_code == 403
+    assert (allowed.status_code, ended["status"], still) == (200, "finished", False)
+
+
+@pytest.mark.requirement("edge.approval.exact")
+async def test_a_request_whose_text_is_gone_is_denied_and_never_allowed(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start(HIDING, "shell")
+        row = await edge.wait_for_approval(run["runId"])
+    async with running_edge(tmp_path) as edge:
+        card = await edge.get(f"/v1/approvals/{row['approvalId']}/card")
+        allowed = await edge.decide(row, "allow")
+        denied = await edge.decide(row, "deny")
+
+    assert "shown" not in card
+    assert "no longer in memory" in card["reason"]
+    assert (allowed.status_code, allowed.json()["code"]) == (409, "approval_not_shown")
+    assert (denied.status_code, denied.json()["status"]) == (200, "denied")
+
+
+@pytest.mark.requirement("edge.approval.exact")
+async def test_what_an_outside_runtime_asks_is_shown_as_it_was_sent(tmp_path: Path):
+    ids = {"runtimeId": "own", "threadId": "mine", "turnId": "trn", "runId": "run_own"}
+    payload = {"actionType": "tool_approval", "prompt": "Go?", "command": HIDING}
+    facts: list[dict[str, Any]] = [
+        {"id": "a1", "type": "turn.started", "payload": {}, **ids},
+        {"id": "a2", "type": "action.required", "actionId": "act", "payload": payload, **ids},
+    ]
+    async with running_edge(tmp_path) as edge:
+        await edge.post("/v1/facts", {"facts": facts})
+        [row] = (await edge.get("/v1/approvals"))["items"]
+        card = await edge.get("/v1/approvals/act/card")
+    async with running_edge(tmp_path) as edge:
+        gone = await edge.get("/v1/approvals/act/card")
+        refused = await edge.decide(row, "allow")
+        repeated = await edge.post("/v1/facts", {"facts": facts})
+        again = await edge.get("/v1/approvals/act/card")
+        allowed = await edge.decide(row, "allow")
+
+    assert "echo cookie: ⟦masked⟧; touch pwned" in card["shown"]
+    assert card["argsHash"] == row["argsHash"]
+    assert ("shown" in gone, refused.json()["code"]) == (False, "approval_not_shown")
+    assert (repeated["repeated"], again) == (2, card)
+    assert allowed.status_code == 200

@@ -71,6 +71,7 @@ def _run(http: httpx.Client, prompt: str, thread_id: str) -> dict[str, Any]:
         pending = http.get("/v1/approvals", params={"status": "pending", "runId": run["runId"]})
         for row in pending.json()["items"]:
             payload = {"runId": row["runId"], "requestId": row["approvalId"], "decision": "allow"}
+            payload["argsHash"] = row["argsHash"]
             http.post("/v1/permissions/decide", json=payload)
     raise AssertionError(f"the run never ended: {run}")
 

@@ -12,6 +12,7 @@ from factwire.journal.blobs import MemoryBlobs
 from factwire.projection import ThreadReadModel
 from factwire.runtime import (
     CancelTurn,
+    Decision,
     DecisionRequest,
     Host,
     ReadThread,
@@ -20,6 +21,8 @@ from factwire.runtime import (
     StartTurn,
     TurnSettings,
 )
+from factwire.runtime.action_cards import shown_hash
+from factwire.runtime.standing_rules import GrantDuration
 
 Script = Callable[[StartTurn], AsyncIterator[Fact]]
 WAIT = 60.0
@@ -63,12 +66,16 @@ def make_fact(
     return host.mint.fact(host.scope, event_class, payload, **ids)
 
 
+SHOWN_HASH = shown_hash("make deploy", None)[1]
+"""The hash of what `approval` shows."""
+
+
 def approval(call: str | None = None, **changes: Any) -> DecisionRequest:
     fields: dict[str, Any] = {
         "action_type": "tool_approval",
         "prompt": "Run it?",
         "shown": "make deploy",
-        "args_hash": "sha256:1",
+        "args_hash": SHOWN_HASH,
         "tool_call_id": call,
         **changes,
     }
@@ -146,6 +153,31 @@ async def open_action(runtime: Runtime, thread_id: str = "thread") -> str:
                 await arrived.wait()
     finally:
         stop()
+
+
+async def decide_shown(
+    runtime: Runtime,
+    thread_id: str,
+    action_id: str,
+    decision: str,
+    *,
+    by: str,
+    reason: str | None = None,
+    response: object = None,
+    always: GrantDuration | None = None,
+) -> Decision:
+    """Decide as a person does who reads the card first."""
+    card = await runtime.read_card(thread_id, action_id)
+    return await runtime.decide(
+        thread_id,
+        action_id,
+        decision,
+        by=by,
+        args_hash=card.args_hash or "",
+        reason=reason,
+        response=response,
+        always=always,
+    )
 
 
 async def open_tool(runtime: Runtime, thread_id: str = "thread") -> None:

@@ -16,7 +16,7 @@ from factwire.runtime import Runtime, StartTurn
 from factwire.runtime.configuration import McpServer
 from factwire.runtime.policy import Policy
 from factwire.runtime.toolbox import Toolbox, ToolOutcome
-from tests.runtime.agents import Agent, facts_of, make_fact, open_action, wait_for_end
+from tests.runtime.agents import Agent, decide_shown, facts_of, make_fact, open_action, wait_for_end
 from tests.runtime.programs import PYTHON
 from tests.runtime.toolboxes import Kept, Used, assert_sound
 
@@ -111,6 +111,6 @@ def answer_with(*decisions: str, **how: Any) -> Callable[[Runtime], Awaitable[No
         for decision in decisions:
             action = await open_action(runtime)
             fields = how if decision == "answer" else {}
-            await runtime.decide("thread", action, decision, by="lena", **fields)
+            await decide_shown(runtime, "thread", action, decision, by="lena", **fields)
 
     return meanwhile

@@ -20,10 +20,12 @@ from factwire.runtime import (
     UnknownDecision,
 )
 from tests.runtime.agents import (
+    SHOWN_HASH,
     Agent,
     approval,
     ask_and_obey,
     classes,
+    decide_shown,
     facts_of,
     make_fact,
     open_action,
@@ -43,7 +45,7 @@ async def submit(runtime: Runtime) -> str:
 async def test_an_approved_tool_runs_and_says_that_the_decision_was_applied(tmp_path: Path):
     async with run_agent(ask_and_obey, tmp_path) as runtime:
         action = await submit(runtime)
-        decision = await runtime.decide("thread", action, "approve", by="lena")
+        decision = await decide_shown(runtime, "thread", action, "approve", by="lena")
         assert await wait_for_end(runtime, "turn") == "completed"
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
@@ -64,7 +66,9 @@ async def test_an_approved_tool_runs_and_says_that_the_decision_was_applied(tmp_
 async def test_a_denied_tool_does_not_run(tmp_path: Path):
     async with run_agent(ask_and_obey, tmp_path) as runtime:
         action = await submit(runtime)
-        decision = await runtime.decide("thread", action, "deny", by="lena", reason="not now")
+        decision = await decide_shown(
+            runtime, "thread", action, "deny", by="lena", reason="not now"
+        )
         await wait_for_end(runtime, "turn")
         state = await runtime.state("thread")
 
@@ -82,7 +86,7 @@ async def test_an_agent_that_ignores_a_denial_is_stopped_by_the_gate(tmp_path: P
 
     async with run_agent(stubborn, tmp_path) as runtime:
         action = await submit(runtime)
-        await runtime.decide("thread", action, "deny", by="lena")
+        await decide_shown(runtime, "thread", action, "deny", by="lena")
         assert await wait_for_end(runtime, "turn") == "failed"
         state, facts = await runtime.state("thread"), await facts_of(runtime)
 
@@ -104,7 +108,7 @@ async def test_a_request_that_nobody_answers_is_denied(tmp_path: Path):
         state = await runtime.state("thread")
         [action] = state.actions
         with pytest.raises(ActionExpired):
-            await runtime.decide("thread", action, "approve", by="late")
+            await decide_shown(runtime, "thread", action, "approve", by="late")
 
     assert [decision.allowed for decision in heard] == [False]
     assert state.actions[action].status == "expired"
@@ -114,10 +118,10 @@ async def test_a_request_that_nobody_answers_is_denied(tmp_path: Path):
 async def test_the_same_answer_again_is_no_news_and_the_opposite_is_refused(tmp_path: Path):
     async with run_agent(ask_and_obey, tmp_path) as runtime:
         action = await submit(runtime)
-        await runtime.decide("thread", action, "approve", by="lena")
-        again = await runtime.decide("thread", action, "approve", by="max")
+        await decide_shown(runtime, "thread", action, "approve", by="lena")
+        again = await decide_shown(runtime, "thread", action, "approve", by="max")
         with pytest.raises(ActionDecided):
-            await runtime.decide("thread", action, "deny", by="max")
+            await decide_shown(runtime, "thread", action, "deny", by="max")
         await wait_for_end(runtime, "turn")
         facts = await facts_of(runtime)
 
@@ -131,7 +135,7 @@ async def test_of_many_answers_at_once_exactly_one_counts(tmp_path: Path):
         action = await submit(runtime)
         answers = await asyncio.gather(
             *(
-                runtime.decide("thread", action, "approve" if n % 2 else "deny", by=str(n))
+                decide_shown(runtime, "thread", action, "approve" if n % 2 else "deny", by=str(n))
                 for n in range(20)
             ),
             return_exceptions=True,
@@ -151,7 +155,7 @@ async def test_an_answer_to_something_else_than_was_shown_is_refused(tmp_path: P
         with pytest.raises(ActionChanged):
             await runtime.decide("thread", action, "approve", by="lena", args_hash="sha256:2")
         still = (await runtime.state("thread")).actions[action].status
-        await runtime.decide("thread", action, "approve", by="lena", args_hash="sha256:1")
+        await runtime.decide("thread", action, "approve", by="lena", args_hash=SHOWN_HASH)
         assert await wait_for_end(runtime, "turn") == "completed"
 
     assert still == "pending"
@@ -162,11 +166,11 @@ async def test_an_answer_to_nothing_is_refused(tmp_path: Path):
     async with run_agent(ask_and_obey, tmp_path) as runtime:
         await submit(runtime)
         with pytest.raises(UnknownAction):
-            await runtime.decide("thread", "act_none", "approve", by="lena")
+            await runtime.decide("thread", "act_none", "approve", by="lena", args_hash=SHOWN_HASH)
         with pytest.raises(UnknownAction):
-            await runtime.decide("another", "act_none", "approve", by="lena")
+            await runtime.decide("another", "act_none", "approve", by="lena", args_hash=SHOWN_HASH)
         with pytest.raises(UnknownDecision, match="expected one of"):
-            await runtime.decide("thread", "act_none", "perhaps", by="lena")
+            await runtime.decide("thread", "act_none", "perhaps", by="lena", args_hash=SHOWN_HASH)
 
 
 @pytest.mark.requirement("runtime.approval.after-cancel")
@@ -175,7 +179,7 @@ async def test_an_answer_after_the_turn_was_cancelled_is_refused(tmp_path: Path)
         action = await submit(runtime)
         await runtime.cancel("thread", "turn")
         with pytest.raises(ActionDecided):
-            await runtime.decide("thread", action, "approve", by="late")
+            await decide_shown(runtime, "thread", action, "approve", by="late")
 
 
 @pytest.mark.requirement("runtime.approval.withdrawn")
@@ -204,7 +208,7 @@ async def test_a_request_of_a_call_that_the_agent_cancels_is_withdrawn_and_whoev
         state, facts = await runtime.state("thread"), await facts_of(runtime)
         (action,) = state.actions
         with pytest.raises(ActionDecided):
-            await runtime.decide("thread", action, "approve", by="late")
+            await decide_shown(runtime, "thread", action, "approve", by="late")
 
     assert [(decision.allowed, decision.decision) for decision in heard] == [(False, "cancelled")]
     row = state.actions[action]
@@ -222,7 +226,7 @@ async def test_a_delegated_request_names_the_subagent(tmp_path: Path):
     async with run_agent(ask_for_subagent, tmp_path) as runtime:
         action = await submit(runtime)
         shown = (await runtime.state("thread")).actions[action]
-        await runtime.decide("thread", action, "approve", by="lena")
+        await decide_shown(runtime, "thread", action, "approve", by="lena")
 
     assert (shown.subagent_id, shown.requested_by) == ("sub_reader", "sub_reader")
 
@@ -256,7 +260,7 @@ async def test_a_request_survives_a_restart_and_is_answered_then(tmp_path: Path,
             action = await submit(runtime)
         async with await restart_runtime(journal, tmp_path, resume="yes") as runtime:
             assert (await runtime.state("thread")).runtime.status == "waiting"
-            await runtime.decide("thread", action, answer, by="lena")
+            await decide_shown(runtime, "thread", action, answer, by="lena")
             assert await wait_for_end(runtime, "turn") == "completed"
             state = await runtime.state("thread")
 
@@ -274,7 +278,7 @@ async def test_a_turn_whose_agent_cannot_resume_is_closed_after_a_restart(tmp_pa
             assert await wait_for_end(runtime, "turn") == "failed"
             state = await runtime.state("thread")
             closed = state.actions[action].status
-            await runtime.decide("thread", await open_action(runtime), "approve", by="lena")
+            await decide_shown(runtime, "thread", await open_action(runtime), "approve", by="lena")
             assert await wait_for_end(runtime, "next") == "completed"
             facts = await facts_of(runtime)
 

@@ -40,7 +40,15 @@ from factwire.runtime.control import (
 from factwire.runtime.control import control_messages as control_limits
 from factwire.runtime.control.control_client import list_running, send_request
 from tests.runtime import agents
-from tests.runtime.agents import Script, ask_and_obey, echo, endless, open_action, wait_for_end
+from tests.runtime.agents import (
+    SHOWN_HASH,
+    Script,
+    ask_and_obey,
+    echo,
+    endless,
+    open_action,
+    wait_for_end,
+)
 
 pytestmark = pytest.mark.asyncio
 
@@ -100,10 +108,14 @@ async def test_an_open_action_is_decided_once_by_another_process_of_the_user(tmp
         thread = ThreadStatus(thread_id="thread", turn_id="turn", open_actions=(action,))
         assert now == StatusReply(pid=os.getpid(), threads=(thread,))
 
-        approve = DecideRequest(action_id=action, decision="approve", reason="go")
+        approve = DecideRequest(
+            action_id=action, decision="approve", reason="go", args_hash=SHOWN_HASH
+        )
         first = await send_request(tmp_path, approve)
         again = await send_request(tmp_path, approve)
-        other = await send_request(tmp_path, DecideRequest(action_id=action, decision="deny"))
+        other = await send_request(
+            tmp_path, DecideRequest(action_id=action, decision="deny", args_hash=SHOWN_HASH)
+        )
         assert await wait_for_end(runtime, "turn") == "completed"
         decided = (await runtime.state("thread")).actions[action]
 
@@ -148,7 +160,7 @@ async def test_refusals_have_stable_codes(tmp_path: Path):
         answers = [
             await send_request(tmp_path, request)
             for request in (
-                DecideRequest(action_id="act_none", decision="approve"),
+                DecideRequest(action_id="act_none", decision="approve", args_hash=SHOWN_HASH),
                 DecideRequest(action_id=action, decision="approve", args_hash="sha256:other"),
                 CancelRequest(target="trn_none"),
             )
@@ -169,7 +181,9 @@ async def test_an_answer_that_comes_too_late_says_so(tmp_path: Path):
         await runtime.submit("thread", "agent", "deploy", turn_id="turn")
         assert await wait_for_end(runtime, "turn") == "completed"
         (action,) = (await runtime.state("thread")).actions
-        late = await send_request(tmp_path, DecideRequest(action_id=action, decision="approve"))
+        late = await send_request(
+            tmp_path, DecideRequest(action_id=action, decision="approve", args_hash=SHOWN_HASH)
+        )
     assert isinstance(late, ControlRefusal)
     assert late.code == "action_expired"
 
@@ -184,10 +198,12 @@ async def test_an_action_of_a_thread_that_nobody_asked_for_is_found_in_the_journ
         second = Runtime(journal, MemoryBlobs(), {"agent": agent}, workspace=tmp_path)
         async with ControlServer(second, tmp_path):
             assert second.live == ()
-            answer = await send_request(tmp_path, DecideRequest(action_id=action, decision="deny"))
+            answer = await send_request(
+                tmp_path, DecideRequest(action_id=action, decision="deny", args_hash=SHOWN_HASH)
+            )
             assert isinstance(answer, DecideReply)
             again = await send_request(
-                tmp_path, DecideRequest(action_id=action, decision="approve")
+                tmp_path, DecideRequest(action_id=action, decision="approve", args_hash=SHOWN_HASH)
             )
             assert isinstance(again, ControlRefusal)
             assert again.code == "action_already_decided"
@@ -228,7 +244,7 @@ async def test_a_client_of_another_user_is_refused(tmp_path: Path, monkeypatch: 
 
         monkeypatch.setattr(control_client, "peer_user", somebody_else)
         assert code(await raw(control)) == "not_allowed"
-        decide = encode(DecideRequest(action_id=action, decision="approve"))
+        decide = encode(DecideRequest(action_id=action, decision="approve", args_hash=SHOWN_HASH))
         # What it says is not read, so that the answer may be lost with the connection.
         heard = await raw(control, decide)
         assert heard == b"" or code(heard) == "not_allowed"

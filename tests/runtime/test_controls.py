@@ -41,7 +41,15 @@ from factwire.runtime.control import (
 )
 from factwire.runtime.limits import STEER_CHARACTERS
 from tests.edge.edges import TOKEN, RunningEdge, configuration_in, running_edge
-from tests.runtime.agents import WAIT, Agent, approval, ask_and_obey, make_fact, open_action
+from tests.runtime.agents import (
+    SHOWN_HASH,
+    WAIT,
+    Agent,
+    approval,
+    ask_and_obey,
+    make_fact,
+    open_action,
+)
 
 pytestmark = pytest.mark.asyncio
 
@@ -123,25 +131,31 @@ async def controlled(way: str, folder: Path) -> AsyncGenerator[Machine]:
 async def decide(machine: Machine) -> list[str]:
     action = await machine.action(await machine.start("asks"))
     return await machine.words(
-        DecideRequest(action_id="act_none", decision="approve"),
+        DecideRequest(action_id="act_none", decision="approve", args_hash=SHOWN_HASH),
         DecideRequest(action_id=action, decision="approve", args_hash="sha256:other"),
-        DecideRequest(action_id=action, decision="approve", reason="go"),
-        DecideRequest(action_id=action, decision="approve"),
-        DecideRequest(action_id=action, decision="deny"),
+        DecideRequest(action_id=action, decision="approve", reason="go", args_hash=SHOWN_HASH),
+        DecideRequest(action_id=action, decision="approve", args_hash=SHOWN_HASH),
+        DecideRequest(action_id=action, decision="deny", args_hash=SHOWN_HASH),
     )
 
 
 async def decide_for_good(machine: Machine) -> list[str]:
     """No exact rule can be made of what the agent asks."""
     action = await machine.action(await machine.start("asks"))
-    request = DecideRequest(action_id=action, decision="approve", always="thread")
-    return await machine.words(request, DecideRequest(action_id=action, decision="deny"))
+    request = DecideRequest(
+        action_id=action, decision="approve", always="thread", args_hash=SHOWN_HASH
+    )
+    return await machine.words(
+        request, DecideRequest(action_id=action, decision="deny", args_hash=SHOWN_HASH)
+    )
 
 
 async def decide_too_late(machine: Machine) -> list[str]:
     thread, _ = await machine.ended("hurried")
     (action,) = (await machine.edge.machine.runtime.state(thread)).actions
-    return await machine.words(DecideRequest(action_id=action, decision="approve"))
+    return await machine.words(
+        DecideRequest(action_id=action, decision="approve", args_hash=SHOWN_HASH)
+    )
 
 
 async def cancel(machine: Machine) -> list[str]:
@@ -314,12 +328,12 @@ async def test_what_nobody_runs_is_controlled_in_the_same_words(tmp_path: Path, 
         offline = OfflineControls(context)
         running = SocketControls(context.configuration.data)
         controls = offline if way == "offline" else LocalControls(running, offline)
-        approve = DecideRequest(action_id=action, decision="approve")
+        approve = DecideRequest(action_id=action, decision="approve", args_hash=SHOWN_HASH)
         decided = await controls.decide(approve)
         requests = (
-            DecideRequest(action_id="act_none", decision="approve"),
+            DecideRequest(action_id="act_none", decision="approve", args_hash=SHOWN_HASH),
             approve,
-            DecideRequest(action_id=action, decision="deny"),
+            DecideRequest(action_id=action, decision="deny", args_hash=SHOWN_HASH),
             SteerRequest(thread_id="thread", text="left"),
             QueueRequest(thread_id="thread"),
             CancelRequest(target="thread"),
@@ -348,7 +362,7 @@ async def test_a_socket_that_nobody_listens_on_is_the_only_thing_raised(tmp_path
     controls = SocketControls(tmp_path)
     assert await controls.status() == ()
     for request in (
-        DecideRequest(action_id="act_none", decision="approve"),
+        DecideRequest(action_id="act_none", decision="approve", args_hash=SHOWN_HASH),
         CancelRequest(target="trn_none"),
         SteerRequest(thread_id="thr_none", text="left"),
         QueueRequest(thread_id="thr_none"),

@@ -13,7 +13,7 @@ from factwire.runtime import Runtime
 from factwire.runtime.agents import DemoAgent, DemoOptions
 from factwire.runtime.agents.demo_agent import THEMES, help_text, theme_of
 from factwire.runtime.policy import Policy
-from tests.runtime.agents import classes, facts_of, open_action, wait_for_end
+from tests.runtime.agents import classes, decide_shown, facts_of, open_action, wait_for_end
 from tests.runtime.toolboxes import Kept, assert_sound, wait_for_fact
 
 pytestmark = pytest.mark.asyncio
@@ -46,7 +46,7 @@ async def answer_all(runtime: Runtime, answer: str = "approve") -> None:
             return
         over.cancel()
         await asyncio.gather(over, return_exceptions=True)
-        await runtime.decide("thread", question.result(), answer, by="lena")
+        await decide_shown(runtime, "thread", question.result(), answer, by="lena")
 
 
 class Played:
@@ -255,7 +255,7 @@ async def test_a_slow_one_can_be_watched_and_stopped(tmp_path: Path):
     kept = Kept(tmp_path)
     async with kept.run_agents({"demo": demo()}) as runtime:
         await runtime.submit("thread", "demo", "demo: slow", turn_id="turn")
-        await runtime.decide("thread", await open_action(runtime), "approve", by="lena")
+        await decide_shown(runtime, "thread", await open_action(runtime), "approve", by="lena")
         await wait_for_fact(runtime, "process.output")
         await runtime.cancel("thread", "turn")
         state, facts = await runtime.state("thread"), await facts_of(runtime)
@@ -298,7 +298,7 @@ async def test_it_goes_on_after_a_restart_at_whatever_it_asked(tmp_path: Path, t
         while True:
             async with kept.run_agents({"demo": demo()}, journal) as runtime:
                 thread = await runtime.thread("thread")
-                await runtime.decide("thread", action, "approve", by="lena")
+                await decide_shown(runtime, "thread", action, "approve", by="lena")
                 stops += 1
                 question = asyncio.ensure_future(open_action(runtime))
                 over = asyncio.ensure_future(thread.wait_for("turn"))

@@ -8,7 +8,8 @@ import pytest
 from factwire.facts import inspect_stream
 from factwire.journal import open_journal
 from factwire.runtime import ActionChanged, Runtime
-from tests.runtime.agents import classes, facts_of, open_action, wait_for_end
+from factwire.runtime.action_cards import shown_hash
+from tests.runtime.agents import classes, decide_shown, facts_of, open_action, wait_for_end
 from tests.runtime.steered import Remote, runtime_of, wait_for_fact
 
 pytestmark = pytest.mark.asyncio
@@ -28,7 +29,7 @@ async def test_a_decision_is_written_handed_over_and_then_applied(
     remote = Remote()
     async with runtime_of({"remote": remote}, tmp_path) as runtime:
         await ask_remote(runtime)
-        await runtime.decide("thread", "act", decision, by="lena", reason="because")
+        await decide_shown(runtime, "thread", "act", decision, by="lena", reason="because")
         assert await wait_for_end(runtime, "turn") == "completed"
         facts, action = await facts_of(runtime), (await runtime.state("thread")).actions["act"]
 
@@ -75,8 +76,11 @@ async def test_what_the_agent_states_itself_is_kept_where_it_makes_sense(tmp_pat
     async with runtime_of({"remote": senseless}, tmp_path) as runtime:
         mended = await ask_remote(runtime)
 
-    assert (own.args_hash, own.expires_at) == ("sha256:own", "2100-01-01T00:00:00Z")
-    assert own.shown == "all of it"
+    assert own.expires_at == "2100-01-01T00:00:00Z"
+    # What the agent has hashed may be anything; the answer is bound to what is shown.
+    assert own.args_hash == shown_hash(own.shown, None)[1]
+    assert own.shown.startswith("all of it\n")
+    assert "make deploy" in own.shown
     assert mended.expires_at != "soon"
 
 
@@ -101,7 +105,7 @@ async def test_a_decision_that_does_not_arrive_is_told_and_the_tool_fails(tmp_pa
     remote.error = ConnectionError("gone")
     async with runtime_of({"remote": remote}, tmp_path) as runtime:
         await ask_remote(runtime)
-        decision = await runtime.decide("thread", "act", "approve", by="me")
+        decision = await decide_shown(runtime, "thread", "act", "approve", by="me")
         await wait_for_fact(runtime, "tool.failed")
         assert await wait_for_end(runtime, "turn") == "failed"
         state, facts = await runtime.state("thread"), await facts_of(runtime)
@@ -121,7 +125,7 @@ async def test_a_decision_that_the_agent_repeats_is_written_once(tmp_path: Path)
     remote.repeats = True
     async with runtime_of({"remote": remote}, tmp_path) as runtime:
         await ask_remote(runtime)
-        await runtime.decide("thread", "act", "approve", by="lena")
+        await decide_shown(runtime, "thread", "act", "approve", by="lena")
         assert await wait_for_end(runtime, "turn") == "completed"
         facts = await facts_of(runtime)
 
@@ -165,11 +169,11 @@ async def test_a_request_is_answered_and_handed_over_after_a_restart(
         if decided_before:
             # Nobody runs the turn; the answer is only written down.
             at_rest = Runtime(journal, runtime.blobs, {}, workspace=tmp_path)
-            await at_rest.decide("thread", "act", "approve", by="lena")
+            await decide_shown(at_rest, "thread", "act", "approve", by="lena")
         remote = Remote()
         async with runtime_of({"remote": remote}, tmp_path, journal) as runtime:
             if not decided_before:
-                await runtime.decide("thread", "act", "approve", by="lena")
+                await decide_shown(runtime, "thread", "act", "approve", by="lena")
             assert await wait_for_end(runtime, "turn") == "completed"
             facts, state = await facts_of(runtime), await runtime.state("thread")
 

@@ -10,7 +10,7 @@ from factwire.runtime import Runtime
 from factwire.runtime.agents.openai_conversation import TOOL_TEXTS
 from factwire.runtime.configuration import McpServer
 from factwire.runtime.policy import Policy
-from tests.runtime.agents import WAIT, facts_of, open_action, wait_for_end
+from tests.runtime.agents import WAIT, decide_shown, facts_of, open_action, wait_for_end
 from tests.runtime.fake_model import FakeModel, calls, text
 from tests.runtime.fake_model_runs import run_model_agent, talk
 from tests.runtime.mcp_library_server import make_server
@@ -120,7 +120,7 @@ async def test_after_a_restart_what_was_not_begun_is_done_and_nothing_twice(
         async with run_model_agent(means, model, journal) as runtime:
             if by_policy:
                 action = await open_action(runtime)
-                await runtime.decide("thread", action, "approve", by="lena")
+                await decide_shown(runtime, "thread", action, "approve", by="lena")
             await wait_for_end(runtime, "turn")
             facts = await facts_of(runtime)
     assert_sound(facts)

@@ -11,7 +11,7 @@ from factwire.runtime import Runtime
 from factwire.runtime.agents.openai_conversation import TOOL_TEXTS
 from factwire.runtime.policy import Policy
 from factwire.runtime.toolbox import TOOLS
-from tests.runtime.agents import classes, open_action
+from tests.runtime.agents import classes, decide_shown, open_action
 from tests.runtime.fake_model import FakeModel, Reply, calls, chunk, end_stream, text
 from tests.runtime.fake_model_runs import KEY, agent, talk
 from tests.runtime.toolboxes import Kept, use
@@ -329,7 +329,7 @@ async def test_what_the_policy_denies_is_heard_as_denied(tmp_path: Path):
 async def test_a_person_decides_and_the_model_hears_what(tmp_path: Path, answer: str):
     async def decide(runtime: Runtime, _: FakeModel) -> None:
         action = await open_action(runtime)
-        await runtime.decide("thread", action, answer, by="lena", reason="not on a Sunday")
+        await decide_shown(runtime, "thread", action, answer, by="lena", reason="not on a Sunday")
 
     wanted = calls(("write", {"path": "made", "content": "x"}))
     done, model = await talk(tmp_path, wanted, text("So be it."), policy=ASKING, meanwhile=decide)

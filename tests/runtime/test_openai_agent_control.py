@@ -8,7 +8,7 @@ import pytest
 from factwire.journal import open_journal
 from factwire.runtime import Runtime
 from factwire.runtime.policy import Policy
-from tests.runtime.agents import WAIT, classes, facts_of, open_action, wait_for_end
+from tests.runtime.agents import WAIT, classes, decide_shown, facts_of, open_action, wait_for_end
 from tests.runtime.fake_model import FakeModel, Reply, calls, chunk, text
 from tests.runtime.fake_model_runs import Talk, run_model_agent, talk
 from tests.runtime.toolboxes import Kept, assert_sound, wait_for_fact
@@ -94,7 +94,7 @@ async def answer_after_restart(
             action = await open_action(runtime)
         async with run_model_agent(kept, model, journal) as runtime:
             assert (await runtime.state("thread")).runtime.status == "waiting"
-            await runtime.decide("thread", action, answer, by="lena")
+            await decide_shown(runtime, "thread", action, answer, by="lena")
             status = await wait_for_end(runtime, "turn")
             done = Talk(status, await facts_of(runtime), await runtime.state("thread"))
     assert_sound(done.facts)
@@ -160,7 +160,7 @@ async def test_what_is_no_longer_what_was_shown_is_not_done(tmp_path: Path):
             action = await open_action(runtime)
         (kept.workspace / "a").write_text("changed by hand")
         async with run_model_agent(kept, model, journal) as runtime:
-            await runtime.decide("thread", action, "approve", by="lena")
+            await decide_shown(runtime, "thread", action, "approve", by="lena")
             assert await wait_for_end(runtime, "turn") == "completed"
             facts = await facts_of(runtime)
 

@@ -11,7 +11,7 @@ from factwire.facts import inspect_stream
 from factwire.journal import open_journal
 from factwire.projection import ProjectionState
 from factwire.runtime import Runtime
-from tests.runtime.agents import WAIT, facts_of, open_action
+from tests.runtime.agents import WAIT, decide_shown, facts_of, open_action
 from tests.runtime.killed_runtime import CHATTER, THREAD, runtime_in, start
 
 ROUNDS = {"answer": 20, "approval": 15, "output": 15}
@@ -59,7 +59,9 @@ async def gone_on(runtime: Runtime, doing: str) -> ProjectionState:
     thread = await runtime.thread(THREAD)
     async with asyncio.timeout(WAIT):
         if doing == "approval" and thread.projection.state.runtime.status == "waiting":
-            await runtime.decide(THREAD, await open_action(runtime, THREAD), "approve", by="me")
+            await decide_shown(
+                runtime, THREAD, await open_action(runtime, THREAD), "approve", by="me"
+            )
         if thread.knows("second"):
             await thread.wait_for("second")
         await thread.wait_idle()

@@ -11,7 +11,7 @@ from factwire.facts import manifest_issues
 from factwire.journal import open_journal
 from factwire.runtime.agents import ShellAgent
 from factwire.runtime.policy import Policy
-from tests.runtime.agents import classes, facts_of, open_action, wait_for_end
+from tests.runtime.agents import classes, decide_shown, facts_of, open_action, wait_for_end
 from tests.runtime.toolboxes import Kept, assert_sound, wait_for_fact
 
 pytestmark = pytest.mark.asyncio
@@ -56,7 +56,7 @@ async def test_a_denied_command_fails_the_turn_and_does_not_run(tmp_path: Path):
     kept = Kept(tmp_path, Policy())
     async with kept.run_agents({"shell": ShellAgent()}) as runtime:
         await runtime.submit("thread", "shell", "touch made", turn_id="turn")
-        await runtime.decide("thread", await open_action(runtime), "deny", by="lena")
+        await decide_shown(runtime, "thread", await open_action(runtime), "deny", by="lena")
         assert await wait_for_end(runtime, "turn") == "failed"
         state = await runtime.state("thread")
 
@@ -82,7 +82,7 @@ async def test_cancelling_ends_the_whole_group(tmp_path: Path):
     kept = Kept(tmp_path)
     async with kept.run_agents({"shell": ShellAgent()}) as runtime:
         await runtime.submit("thread", "shell", FOREVER, turn_id="turn")
-        await runtime.decide("thread", await open_action(runtime), "approve", by="lena")
+        await decide_shown(runtime, "thread", await open_action(runtime), "approve", by="lena")
         output = await wait_for_fact(runtime, "process.output")
         before = _alive(output.process_id)
         await runtime.cancel("thread", "turn")
@@ -104,7 +104,7 @@ async def test_a_command_that_will_not_stop_is_killed_and_told(tmp_path: Path):
     line = "trap '' TERM; echo ready; while :; do sleep 1; done"
     async with kept.run_agents({"shell": ShellAgent()}, interrupt_seconds=0.1) as runtime:
         await runtime.submit("thread", "shell", line, turn_id="turn")
-        await runtime.decide("thread", await open_action(runtime), "approve", by="lena")
+        await decide_shown(runtime, "thread", await open_action(runtime), "approve", by="lena")
         output = await wait_for_fact(runtime, "process.output")
         await runtime.cancel("thread", "turn")
         state, facts = await runtime.state("thread"), await facts_of(runtime)
@@ -140,7 +140,7 @@ async def test_a_command_waits_for_its_approval_across_a_restart(tmp_path: Path,
             action = await open_action(runtime)
         async with kept.run_agents({"shell": ShellAgent()}, journal) as runtime:
             assert (await runtime.state("thread")).runtime.status == "waiting"
-            await runtime.decide("thread", action, answer, by="lena")
+            await decide_shown(runtime, "thread", action, answer, by="lena")
             status = await wait_for_end(runtime, "turn")
             state, facts = await runtime.state("thread"), await facts_of(runtime)
 
@@ -162,7 +162,7 @@ async def test_an_approval_for_something_else_than_would_run_now_runs_nothing(tm
         moved = kept.workspace.rename(tmp_path / "elsewhere")
         kept.world.workspace = moved
         async with kept.run_agents({"shell": ShellAgent()}, journal) as runtime:
-            await runtime.decide("thread", action, "approve", by="lena")
+            await decide_shown(runtime, "thread", action, "approve", by="lena")
             assert await wait_for_end(runtime, "turn") == "failed"
             state = await runtime.state("thread")
 
@@ -181,7 +181,12 @@ async def test_an_approval_that_was_given_while_nothing_ran_is_used_once(tmp_pat
         async with kept.run_agents({"shell": ShellAgent()}, journal, active_turns=1) as runtime:
             thread = await runtime.thread("thread")
             deciding = asyncio.ensure_future(
-                thread.approvals.decide(action, "approve", by="lena"),
+                thread.approvals.decide(
+                    action,
+                    "approve",
+                    by="lena",
+                    args_hash=thread.approvals.build_card(action).args_hash or "",
+                ),
             )
             assert await wait_for_end(runtime, "turn") == "completed"
             await deciding

@@ -11,7 +11,7 @@ from factwire.facts import Fact, Person, inspect_stream
 from factwire.journal import Journal, open_journal
 from factwire.runtime import DecisionRequest, Identity, NoRule, Runtime, StartTurn, open_identity
 from factwire.runtime.policy import Policy, PolicyRequest, hash_request, show_request
-from tests.runtime.agents import Agent, facts_of, make_fact, open_action, wait_for_end
+from tests.runtime.agents import Agent, decide_shown, facts_of, make_fact, open_action, wait_for_end
 from tests.runtime.toolboxes import Kept
 
 pytestmark = pytest.mark.asyncio
@@ -72,7 +72,7 @@ async def test_always_answers_the_same_question_across_restarts(tmp_path: Path, 
     async with open_journal("memory:") as journal:
         async with make_runtime(kept, journal, open_identity(tmp_path / "data"), asker) as runtime:
             action = await ask(runtime, "one")
-            await runtime.decide("thread", action, "approve", by="lena", always=lasting)
+            await decide_shown(runtime, "thread", action, "approve", by="lena", always=lasting)
             await wait_for_end(runtime, "one")
             await runtime.submit("thread", "agent", "go", turn_id="two")
             await wait_for_end(runtime, "two")
@@ -81,7 +81,7 @@ async def test_always_answers_the_same_question_across_restarts(tmp_path: Path, 
             await wait_for_end(runtime, "three")
             if lasting == "thread":
                 elsewhere = await ask(runtime, "four", "other")
-                await runtime.decide("other", elsewhere, "deny", by="lena")
+                await decide_shown(runtime, "other", elsewhere, "deny", by="lena")
             else:
                 await runtime.submit("other", "agent", "go", turn_id="four")
             await wait_for_end(runtime, "four", "other")
@@ -106,10 +106,10 @@ async def test_always_is_refused_where_no_exact_rule_can_say_it(tmp_path: Path):
     ):
         action = await ask(runtime, "one")
         with pytest.raises(NoRule) as refused:
-            await runtime.decide("thread", action, "approve", by="lena", always="thread")
+            await decide_shown(runtime, "thread", action, "approve", by="lena", always="thread")
         state = await runtime.state("thread")
         assert state.actions[action].status == "pending"
-        await runtime.decide("thread", action, "deny", by="lena")
+        await decide_shown(runtime, "thread", action, "deny", by="lena")
         await wait_for_end(runtime, "one")
 
     assert refused.value.code == "no_standing_rule"
@@ -121,13 +121,13 @@ async def test_a_rule_that_asks_or_denies_beats_what_is_always_allowed(tmp_path:
     async with open_journal("memory:") as journal:
         async with make_runtime(kept, journal, open_identity(tmp_path / "data"), asker) as runtime:
             action = await ask(runtime, "one")
-            await runtime.decide("thread", action, "approve", by="lena", always="thread")
+            await decide_shown(runtime, "thread", action, "approve", by="lena", always="thread")
             await wait_for_end(runtime, "one")
         strict = Policy.of(ask=["Bash(make *)"])
         runtime = make_runtime(kept, journal, open_identity(tmp_path / "data"), asker, strict)
         async with runtime:
             again = await ask(runtime, "two")
-            await runtime.decide("thread", again, "deny", by="lena")
+            await decide_shown(runtime, "thread", again, "deny", by="lena")
             await wait_for_end(runtime, "two")
 
     assert asker.heard == [(True, "lena"), (False, "lena")]
@@ -158,7 +158,7 @@ async def test_a_grant_that_an_agent_makes_up_counts_for_nothing(tmp_path: Path,
     ):
         for name in ("one", "two"):
             action = await ask(runtime, name)
-            await runtime.decide("thread", action, "deny", by="lena")
+            await decide_shown(runtime, "thread", action, "deny", by="lena")
             await wait_for_end(runtime, name)
 
     assert asker.heard == [(False, "lena"), (False, "lena")]
@@ -172,11 +172,11 @@ async def test_what_was_always_allowed_can_be_taken_back(tmp_path: Path):
         make_runtime(kept, journal, open_identity(tmp_path / "data"), asker) as runtime,
     ):
         action = await ask(runtime, "one")
-        await runtime.decide("thread", action, "approve", by="lena", always="workspace")
+        await decide_shown(runtime, "thread", action, "approve", by="lena", always="workspace")
         await wait_for_end(runtime, "one")
         await runtime.revoke("thread", "Bash(make test)", "workspace", by="lena")
         again = await ask(runtime, "two")
-        await runtime.decide("thread", again, "deny", by="lena")
+        await decide_shown(runtime, "thread", again, "deny", by="lena")
         await wait_for_end(runtime, "two")
 
     assert asker.heard == [(True, "lena"), (False, "lena")]

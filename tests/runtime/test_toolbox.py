@@ -18,7 +18,15 @@ from factwire.runtime.sandbox import Sandbox, SandboxPolicy, describe_unenforced
 from factwire.runtime.toolbox import TOOL_FAILURES, Toolbox, ToolOutcome
 from factwire.runtime.toolbox.tool_calls import ToolRefused
 from factwire.runtime.toolbox.workspace_files import FileRevision, WorkspaceFiles, build_diff
-from tests.runtime.agents import Agent, classes, facts_of, make_fact, open_action, wait_for_end
+from tests.runtime.agents import (
+    Agent,
+    classes,
+    decide_shown,
+    facts_of,
+    make_fact,
+    open_action,
+    wait_for_end,
+)
 from tests.runtime.toolboxes import Kept, assert_sound, use
 
 pytestmark = pytest.mark.asyncio
@@ -28,7 +36,7 @@ SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
 def answer_with(answer: str, **how: Any) -> Any:
     async def meanwhile(runtime: Runtime) -> None:
-        await runtime.decide("thread", await open_action(runtime), answer, by="lena", **how)
+        await decide_shown(runtime, "thread", await open_action(runtime), answer, by="lena", **how)
 
     return meanwhile
 
@@ -151,7 +159,7 @@ async def test_a_patch_of_a_file_that_changed_meanwhile_fails_as_a_whole(tmp_pat
     async def meanwhile(runtime: Runtime) -> None:
         action = await open_action(runtime)
         (kept.workspace / "b").write_text("somebody else's")
-        await runtime.decide("thread", action, "approve", by="lena")
+        await decide_shown(runtime, "thread", action, "approve", by="lena")
 
     edits = [{"path": name, "old": "red", "new": "blue"} for name in ("a", "b")]
     used = await use(kept, ("patch", {"edits": edits}), meanwhile=meanwhile)
@@ -302,7 +310,7 @@ async def test_a_file_that_changed_while_a_person_thought_is_left_alone(tmp_path
     async def meanwhile(runtime: Runtime) -> None:
         action = await open_action(runtime)
         note.write_text("somebody else's\n")
-        await runtime.decide("thread", action, "approve", by="lena")
+        await decide_shown(runtime, "thread", action, "approve", by="lena")
 
     used = await use(kept, ("write", {"path": "note", "content": "new\n"}), meanwhile=meanwhile)
 
@@ -598,7 +606,7 @@ async def test_a_write_that_waits_is_done_after_a_restart(tmp_path: Path, size: 
             await runtime.submit("thread", "agent", "go", turn_id="turn")
             action = await open_action(runtime)
         async with kept.run_agents({"agent": agent}, journal) as runtime:
-            await runtime.decide("thread", action, "approve", by="lena")
+            await decide_shown(runtime, "thread", action, "approve", by="lena")
             assert await wait_for_end(runtime, "turn") == "completed"
             facts = await facts_of(runtime)
 
@@ -617,7 +625,7 @@ async def test_a_write_whose_file_changed_since_it_was_shown_is_not_done(tmp_pat
             action = await open_action(runtime)
         (kept.workspace / "note").write_text("somebody else's")
         async with kept.run_agents({"agent": agent}, journal) as runtime:
-            await runtime.decide("thread", action, "approve", by="lena")
+            await decide_shown(runtime, "thread", action, "approve", by="lena")
             assert await wait_for_end(runtime, "turn") == "completed"
 
     assert [outcome.category for outcome in outcomes] == ["approval_changed"]
@@ -635,7 +643,7 @@ async def test_a_policy_that_became_stricter_meanwhile_counts(tmp_path: Path):
         stricter = Policy.of("default", deny=["Write"])
         kept.means = msgspec.structs.replace(kept.means, policy=stricter)
         async with kept.run_agents({"agent": agent}, journal) as runtime:
-            await runtime.decide("thread", action, "approve", by="lena")
+            await decide_shown(runtime, "thread", action, "approve", by="lena")
             await wait_for_end(runtime, "turn")
 
     assert [outcome.category for outcome in outcomes] == ["permission_denied"]

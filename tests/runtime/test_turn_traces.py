@@ -13,6 +13,7 @@ from factwire.runtime.retry_policy import RetryPolicy
 from tests.runtime.agents import (
     WAIT,
     ask_and_obey,
+    decide_shown,
     echo,
     endless,
     facts_of,
@@ -39,7 +40,7 @@ async def traces(runtime: Runtime, turn_id: str) -> set[str | None]:
 async def test_every_fact_of_a_turn_carries_the_trace_of_who_asked(tmp_path: Path):
     async with run_agent(ask_and_obey, tmp_path) as runtime:
         await runtime.submit("thread", "agent", "deploy", turn_id="turn", trace_id=TRACE)
-        await runtime.decide("thread", await open_action(runtime), "allow", by="somebody")
+        await decide_shown(runtime, "thread", await open_action(runtime), "allow", by="somebody")
         assert await wait_for_end(runtime, "turn") == "completed"
         classes = {fact.event_class for fact in await facts_of(runtime)}
         assert {"action.resolved", "action.updated", "snapshot.updated"} <= classes

@@ -20,6 +20,7 @@ from tests.runtime.agents import (
     Agent,
     ask_and_obey,
     classes,
+    decide_shown,
     echo,
     endless,
     facts_of,
@@ -309,7 +310,7 @@ async def test_a_turn_that_waits_for_a_person_gives_its_place_to_another(tmp_pat
         assert await wait_for_end(runtime, "works", "works") == "completed"
         for n in range(3):
             action = await open_action(runtime, f"asks{n}")
-            await runtime.decide(f"asks{n}", action, "approve", by="lena")
+            await decide_shown(runtime, f"asks{n}", action, "approve", by="lena")
             assert await wait_for_end(runtime, f"asks{n}", f"asks{n}") == "completed"
         await runtime.submit("again", "agent", "hello", turn_id="again")
         assert await wait_for_end(runtime, "again", "again") == "completed"

@@ -12,7 +12,7 @@ import msgspec
 
 from factwire.facts import CapabilityManifest, Fact
 from factwire.projection import ThreadReadModel
-from factwire.runtime.action_requests import shown_hash
+from factwire.runtime.action_cards import shown_hash
 from factwire.runtime.agents.demo_agent import MANIFEST
 from factwire.runtime.provider import (
     CancelTurn,

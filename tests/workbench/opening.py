@@ -39,7 +39,9 @@ def pending_approvals(http: httpx.Client, thread_id: str) -> list[dict[str, Any]
 
 
 def decide(http: httpx.Client, run: dict[str, Any], approval_id: str, decision: str) -> None:
+    card = http.get(f"/v1/approvals/{approval_id}/card").json()
     body = {"runId": run["runId"], "requestId": approval_id, "decision": decision}
+    body["argsHash"] = card["argsHash"]
     answer = http.post("/v1/permissions/decide", json=body)
     assert answer.is_success, answer.text
 

@@ -77,6 +77,7 @@ async def test_what_one_browser_decides_the_other_shows(
         await expect(_card(other.page)).to_contain_text("cksum")
         assert await inbox.accessibility() == []
         await inbox.screenshot("inbox-light-wide")
+        await expect(card.get_by_role("button", name="Approve", exact=True)).to_be_visible()
         await card.focus()
         await inbox.page.keyboard.press("a")
         await expect(_card(other.page)).to_have_count(0)

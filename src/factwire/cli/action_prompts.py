@@ -10,7 +10,7 @@ import asyncio
 import os
 import sys
 import termios
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, cast
@@ -21,8 +21,16 @@ from rich.text import Text
 from factwire.cli.terminal import DIM, LINE, NAME, terminal_safe, terminal_safe_block
 from factwire.cli.terminal_keys import KeyReader, keys_at_once
 from factwire.cli.turn_display import Display, LiveDisplay
+from factwire.facts.resources import DecisionCard
 from factwire.projection.actions import Action
-from factwire.runtime.control import ControlError, ControlRefusal, Controls, DecideRequest
+from factwire.runtime.action_cards import bind_place
+from factwire.runtime.control import (
+    CardRequest,
+    ControlError,
+    ControlRefusal,
+    Controls,
+    DecideRequest,
+)
 from factwire.runtime.policy import (
     Policy,
     PolicyRequest,
@@ -95,9 +103,9 @@ ANSWERS: Final[dict[str, DecisionWord]] = {"y": "approve", "n": "deny", "a": "ap
 """Key → decision; *a* makes a rule of it, too."""
 
 
-def question_lines(action: Action) -> list[Text]:
+def question_lines(action: Action, card: DecisionCard) -> list[Text]:
     """What is asked, by whom, and exactly about what."""
-    prompt = action.prompt or action.title or "Allow this?"
+    prompt = card.prompt or action.prompt or action.title or "Allow this?"
     head = Text.assemble(("? ", "bold yellow"), (terminal_safe(prompt, LINE), "bold"))
     if action.severity:
         head.append(f"  {terminal_safe(action.severity, NAME)}", style="red")
@@ -105,27 +113,36 @@ def question_lines(action: Action) -> list[Text]:
     about = Text(
         f"  {terminal_safe(action.action_id)} · requested by {terminal_safe(who, NAME)}", style=DIM
     )
-    return [head, about, *_shown_lines(action)]
+    return [head, about, *card_lines(card)]
 
 
-def _shown_lines(action: Action) -> Iterator[Text]:
-    for line in terminal_safe_block(action.shown or ""):
+def card_lines(card: DecisionCard) -> Iterator[Text]:
+    """Exactly what a decision is about, and what is special about the text."""
+    for line in terminal_safe_block(card.shown or ""):
         yield Text.assemble(("  │ ", "yellow"), line)
+    if card.shown is None:
+        yield Text(f"  {terminal_safe(card.reason or '')}", style="red")
+    if card.masks:
+        yield Text(f"  secrets masked: {card.masks}, each within one word", style=DIM)
+    if card.has_open_secret:
+        yield Text("  a secret is shown here: a mask could have hidden what runs", style="yellow")
 
 
-def choices_line(rule: PolicyRule | None) -> Text:
-    """The keys, in a line."""
+def choices_line(card: DecisionCard, rule: PolicyRule | None) -> Text:
+    """The keys, in a line; what cannot be shown cannot be allowed."""
+    if card.shown is None:
+        return Text("  [n] deny  [?] help", style="bold")
     always = "" if rule is None else f"  [a] always allow {terminal_safe(str(rule), LINE)}"
     return Text(f"  [y] allow  [n] deny{always}  [?] help", style="bold")
 
 
-def help_lines(action: Action, rule: PolicyRule | None, flags: str = "") -> list[Text]:
+def help_lines(card: DecisionCard, rule: PolicyRule | None, flags: str = "") -> list[Text]:
     """The keys, in sentences."""
     words = [
         "  y  allow exactly what is shown, this once",
         "  n  deny it; the agent continues without it",
         "  Ctrl-C cancels the turn",
-        f"  from another terminal: factwire approve {terminal_safe(action.action_id + flags)}",
+        f"  from another terminal: {approve_command(card, flags)}",
     ]
     if rule is not None:
         always = (
@@ -135,11 +152,23 @@ def help_lines(action: Action, rule: PolicyRule | None, flags: str = "") -> list
     return [Text(word) for word in words]
 
 
-def how_to_answer_line(action: Action, flags: str = "") -> Text:
-    """For where nobody can press a key; `flags` say which journal is meant."""
-    key = terminal_safe(action.action_id + flags)
-    words = f"waiting for a decision: factwire approve {key}  or  factwire deny {key}"
-    return Text(words, style="bold")
+HASH_DIGITS: Final = 16
+"""Digits of a hash that stand for it in a command."""
+
+
+def approve_command(card: DecisionCard, flags: str = "") -> str:
+    """The command that allows what a card shows, and nothing else; `flags` say which journal is
+    meant.
+    """
+    digits = (card.args_hash or "").removeprefix("sha256:")[:HASH_DIGITS]
+    return f"factwire approve {terminal_safe(f'{card.request_id} --hash {digits}{flags}')}"
+
+
+def how_to_answer_line(card: DecisionCard, flags: str = "") -> Text:
+    """For where nobody can press a key."""
+    allow = f"{approve_command(card, flags)}  or  " if card.shown is not None else ""
+    deny = f"factwire deny {terminal_safe(card.request_id + flags)}"
+    return Text(f"waiting for a decision: {allow}{deny}", style="bold")
 
 
 class AlwaysRules:
@@ -160,6 +189,11 @@ class AlwaysRules:
 
     def add(self, rule: PolicyRule) -> None:
         self._rules = (*self._rules, rule)
+
+    def allows(self, action: Action) -> bool:
+        """Whether the policy, or what was allowed always, allows an action without a person."""
+        request = self._to_request(action)
+        return request is not None and self._is_allowed(request, self._rules)
 
     def find_allowing(self, action: Action) -> PolicyRule | None:
         """The rule under which an action needs no question."""
@@ -187,7 +221,8 @@ class AlwaysRules:
             cwd=action.cwd,
             command=command,
         )
-        return request if hash_request(request) == action.args_hash else None
+        forms = (bind_place(request), request)
+        return next((form for form in forms if hash_request(form) == action.args_hash), None)
 
 
 def _to_command(command: Any) -> str | tuple[str, ...] | None:
@@ -207,17 +242,90 @@ class Answerer(Protocol):
     async def answer(self, action: Action) -> None: ...
 
 
+Say = Callable[..., None]
+"""Prints lines for a person."""
+
+
 class HintAnswerer:
     """Nobody is here to answer: says who could."""
 
     is_deciding = False
 
-    def __init__(self, display: Display, flags: str = "") -> None:
-        self._display = display
+    def __init__(self, say: Say, controls: Controls, flags: str = "") -> None:
+        self._say = say
+        self._controls = controls
         self._flags = flags
 
     async def answer(self, action: Action) -> None:
-        self._display.say(*question_lines(action), how_to_answer_line(action, self._flags))
+        card = await read_card(self._controls, action.action_id, self._say)
+        if card is not None:
+            self._say(*question_lines(action, card), how_to_answer_line(card, self._flags))
+
+
+ApprovalMode = Literal["ask", "never", "policy"]
+"""Who answers what a run asks: a person; nobody, so that it is denied; or the policy alone."""
+
+
+class UnattendedAnswerer:
+    """Answers without a person: by the policy where that may decide, else with a no."""
+
+    def __init__(
+        self, say: Say, controls: Controls, mode: ApprovalMode, always: AlwaysRules | None
+    ) -> None:
+        self._say = say
+        self._controls = controls
+        self._mode: ApprovalMode = mode
+        self._always = always if mode == "policy" else None
+        self.is_deciding = False
+
+    async def answer(self, action: Action) -> None:
+        card = await read_card(self._controls, action.action_id, self._say)
+        if card is None:
+            return
+        is_allowed = self._always is not None and self._always.allows(action)
+        decision: DecisionWord = "approve" if is_allowed else "deny"
+        outcome = "allowed" if is_allowed else "denied"
+        prompt = terminal_safe(card.prompt or action.prompt or action.action_id, LINE)
+        self._say(Text(f"{outcome} by --approve {self._mode}: {prompt}", style="yellow"))
+        self.is_deciding = True
+        try:
+            reason = f"{outcome} by --approve {self._mode}"
+            await send_decision(self._controls, card, decision, reason, self._say)
+        finally:
+            self.is_deciding = False
+
+
+async def read_card(controls: Controls, action_id: str, say: Say) -> DecisionCard | None:
+    """What a person decides about, from the runtime that asks; a refusal is printed."""
+    try:
+        reply = await controls.card(CardRequest(action_id=action_id))
+    except ControlError as error:
+        say(_refusal_line(error.code, str(error)))
+        return None
+    if isinstance(reply, ControlRefusal):
+        say(_refusal_line(reply.code, reply.message))
+        return None
+    return reply.card
+
+
+async def send_decision(
+    controls: Controls, card: DecisionCard, decision: DecisionWord, reason: str | None, say: Say
+) -> None:
+    """Send a decision about what a card shows; a refusal is printed."""
+    request = DecideRequest(
+        action_id=card.request_id, decision=decision, reason=reason, args_hash=card.args_hash or ""
+    )
+    try:
+        reply = await controls.decide(request)
+    except ControlError as error:
+        say(_refusal_line(error.code, str(error)))
+        return
+    if isinstance(reply, ControlRefusal):
+        say(_refusal_line(reply.code, reply.message))
+
+
+def _refusal_line(code: str, message: str) -> Text:
+    return Text(f"  {code}: {terminal_safe(message)}", style="yellow")
 
 
 class TerminalAnswerer:
@@ -239,23 +347,26 @@ class TerminalAnswerer:
         self.is_deciding = False
 
     async def answer(self, action: Action) -> None:
+        card = await read_card(self._controls, action.action_id, self._display.say)
+        if card is None:
+            return
         rule = self._always.find_allowing(action) if self._always else None
         if rule is not None:
             words = (
                 f"✓ allowed by {terminal_safe(str(rule))}: {terminal_safe(action.prompt or '', 80)}"
             )
             self._display.say(Text(words, style="green"))
-            await self._send_decision(action, "approve", f"always: {rule}")
+            await self._send_decision(card, "approve", f"always: {rule}")
             return
         if isinstance(self._display, LiveDisplay):
             self._display.pause()
-        await self._ask(action)
+        await self._ask(action, card)
 
-    async def _ask(self, action: Action) -> None:
+    async def _ask(self, action: Action, card: DecisionCard) -> None:
         proposed = self._always.propose(action) if self._always else None
         self._keyboard.discard_pressed()
-        self._display.say(*question_lines(action), choices_line(proposed))
-        key = await self._choose(action, proposed)
+        self._display.say(*question_lines(action, card), choices_line(card, proposed))
+        key = await self._choose(card, proposed)
         reason = None
         if key == "a" and proposed is not None and self._always is not None:
             self._always.add(proposed)
@@ -263,36 +374,24 @@ class TerminalAnswerer:
         decision = ANSWERS[key]
         mark, style = ("✓ allowed", "green") if decision == "approve" else ("✗ denied", "red")
         self._display.say(Text(f"  {mark}", style=style))
-        await self._send_decision(action, decision, reason)
+        await self._send_decision(card, decision, reason)
 
-    async def _choose(self, action: Action, proposed: PolicyRule | None) -> str:
+    async def _choose(self, card: DecisionCard, proposed: PolicyRule | None) -> str:
         while True:
             key = (await self._keyboard.next_key()).lower()
             if key == "?":
-                explanation = help_lines(action, proposed, self._flags)
-                self._display.say(*explanation, choices_line(proposed))
+                explanation = help_lines(card, proposed, self._flags)
+                self._display.say(*explanation, choices_line(card, proposed))
+            elif card.shown is None and key != "n":
+                continue
             elif key in ANSWERS and (key != "a" or proposed is not None):
                 return key
 
     async def _send_decision(
-        self, action: Action, decision: DecisionWord, reason: str | None
+        self, card: DecisionCard, decision: DecisionWord, reason: str | None
     ) -> None:
-        request = DecideRequest(
-            action_id=action.action_id,
-            decision=decision,
-            reason=reason,
-            args_hash=action.args_hash,
-        )
         self.is_deciding = True
         try:
-            reply = await self._controls.decide(request)
-        except ControlError as error:
-            self._say_refusal(error.code, str(error))
-        else:
-            if isinstance(reply, ControlRefusal):
-                self._say_refusal(reply.code, reply.message)
+            await send_decision(self._controls, card, decision, reason, self._display.say)
         finally:
             self.is_deciding = False
-
-    def _say_refusal(self, code: str, message: str) -> None:
-        self._display.say(Text(f"  {code}: {terminal_safe(message)}", style="yellow"))

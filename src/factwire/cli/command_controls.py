@@ -19,6 +19,8 @@ from factwire.runtime import Runtime
 from factwire.runtime.control import (
     CancelReply,
     CancelRequest,
+    CardReply,
+    CardRequest,
     ControlError,
     ControlRefusal,
     ControlReply,
@@ -86,6 +88,10 @@ class OfflineControls:
                     self._abandoned.add(reply.action_id)
             return reply
 
+    async def card(self, request: CardRequest) -> CardReply | ControlRefusal:
+        async with open_without_agents(self._context) as runtime:
+            return await self._controls_of(runtime).card(request)
+
     async def cancel(self, request: CancelRequest) -> CancelReply | ControlRefusal:
         async with open_without_agents(self._context) as runtime:
             return await self._controls_of(runtime).cancel(request)
@@ -118,6 +124,9 @@ class LocalControls:
 
     async def decide(self, request: DecideRequest) -> DecideReply | ControlRefusal:
         return await self._ask(lambda controls: controls.decide(request))
+
+    async def card(self, request: CardRequest) -> CardReply | ControlRefusal:
+        return await self._ask(lambda controls: controls.card(request))
 
     async def cancel(self, request: CancelRequest) -> CancelReply | ControlRefusal:
         return await self._ask(lambda controls: controls.cancel(request))

@@ -6,7 +6,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -22,6 +22,7 @@ from factwire.cli.targets import (
 from factwire.cli.terminal import DONE, ISSUES, CliError, terminal_safe
 
 if TYPE_CHECKING:
+    from factwire.facts.resources import DecisionCard
     from factwire.runtime.control import (
         CancelReply,
         ControlReply,
@@ -36,12 +37,22 @@ Action = Annotated[str, typer.Argument(metavar="ACTION", help="The id of the ope
 Reason = Annotated[
     str | None, typer.Option(metavar="TEXT", help="The reason; stored with the decision.")
 ]
+ShownHash = Annotated[
+    str | None,
+    typer.Option(
+        "--hash",
+        metavar="HASH",
+        help="The hash of what you were shown, or its first 16 digits or more; without it, what "
+        "you would allow is shown, and you are asked.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def approve(
     action: Action,
     *,
+    args_hash: ShownHash = None,
     reason: Reason = None,
     always: Annotated[
         str | None,
@@ -58,19 +69,21 @@ def approve(
     """Allow an open action, from any terminal.
 
     Exit code 0: allowed. 1: refused, with a code: unknown_action, action_already_decided,
-    action_expired. 2: no runtime or Edge could be reached.
+    action_expired, action_changed, action_not_shown, hash_required. 2: no runtime or Edge could be
+    reached.
     """
-    from factwire.runtime.control import DecideRequest
-
     if always not in (None, "thread", "workspace"):
         raise CliError(f"--always expects thread or workspace, got {terminal_safe(always)}")
-    request = DecideRequest(action_id=action, decision="approve", reason=reason, always=always)
-    run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
+    answer = _Answer(
+        action_id=action, decision="approve", reason=reason, always=always, args_hash=args_hash
+    )
+    run_work(_decide(answer, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
 
 def deny(
     action: Action,
     *,
+    args_hash: ShownHash = None,
     reason: Reason = None,
     edge: EdgeOption = None,
     journal: JournalOption = None,
@@ -78,10 +91,8 @@ def deny(
     as_json: AsJson = False,
 ) -> None:
     """Deny an open action; the agent continues without it."""
-    from factwire.runtime.control import DecideRequest
-
-    request = DecideRequest(action_id=action, decision="deny", reason=reason)
-    run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
+    answer = _Answer(action_id=action, decision="deny", reason=reason, args_hash=args_hash)
+    run_work(_decide(answer, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
 
 def cancel(
@@ -178,6 +189,69 @@ def queue(
     run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
 
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person says to an open action; `args_hash` is of what they were shown before."""
+
+    action_id: str
+    decision: Literal["approve", "deny"]
+    reason: str | None = None
+    always: Literal["thread", "workspace"] | None = None
+    args_hash: str | None = None
+
+
+async def _decide(
+    answer: _Answer,
+    edge: str | None,
+    journal: JournalOption,
+    workspace: WorkspaceOption,
+    *,
+    as_json: bool,
+) -> int:
+    from factwire.cli.command_controls import choose_controls
+    from factwire.runtime.control import CardRequest, ControlRefusal, DecideRequest
+
+    async with choose_controls(edge, journal, workspace) as controls:
+        reply = await controls.card(CardRequest(action_id=answer.action_id))
+        if isinstance(reply, ControlRefusal):
+            return _report(reply, as_json=as_json)
+        request = DecideRequest(
+            action_id=answer.action_id,
+            decision=answer.decision,
+            reason=answer.reason,
+            always=answer.always,
+            args_hash=_choose_hash(answer, reply.card),
+        )
+        decided = await controls.decide(request)
+        abandoned = controls.is_abandoned(decided)
+    return _report(decided, as_json=as_json, abandoned=abandoned)
+
+
+def _choose_hash(answer: _Answer, card: "DecisionCard") -> str:
+    """The hash of what a person was shown: here, unless they name it. To deny, nobody has to
+    look.
+    """
+    from factwire.cli.action_prompts import HASH_DIGITS, card_lines, open_keyboard
+
+    own = card.args_hash or ""
+    if answer.decision == "deny" and answer.args_hash is None:
+        return own
+    if answer.args_hash is not None:
+        named = f"sha256:{answer.args_hash.removeprefix('sha256:')}"
+        is_long = len(named) >= len("sha256:") + HASH_DIGITS
+        return own if is_long and own.startswith(named) else answer.args_hash
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(terminal_safe(card.prompt or ""), markup=False)
+    for line in card_lines(card):
+        console.print(line)
+    if card.shown is not None and open_keyboard() is None:
+        digits = own.removeprefix("sha256:")[:HASH_DIGITS]
+        message = f"hash_required: to allow exactly what is shown, repeat it with --hash {digits}"
+        raise CliError(message, ISSUES)
+    if card.shown is not None and not typer.confirm("Allow exactly this?", err=True):
+        raise CliError("not allowed; it still waits for a decision", ISSUES)
+    return own
+
+
 async def _send(
     request: "ControlRequest",
     edge: str | None,
@@ -187,11 +261,17 @@ async def _send(
     as_json: bool,
 ) -> int:
     from factwire.cli.command_controls import choose_controls
-    from factwire.runtime.control import ControlRefusal, answer_request
+    from factwire.runtime.control import answer_request
 
     async with choose_controls(edge, journal, workspace) as controls:
         reply = await answer_request(controls, request)
         abandoned = controls.is_abandoned(reply)
+    return _report(reply, as_json=as_json, abandoned=abandoned)
+
+
+def _report(reply: "ControlReply", *, as_json: bool, abandoned: bool = False) -> int:
+    from factwire.runtime.control import ControlRefusal
+
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(reply) + b"\n")
     elif isinstance(reply, ControlRefusal):

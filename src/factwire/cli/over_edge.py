@@ -24,6 +24,8 @@ from factwire.projection import Projection, ProjectionState, read_thread_model
 from factwire.runtime.control import (
     CancelReply,
     CancelRequest,
+    CardReply,
+    CardRequest,
     ControlError,
     ControlRefusal,
     ControlReply,
@@ -47,6 +49,7 @@ _CODES: Final[dict[str, RefusalCode]] = {
     "approval_decided": "action_already_decided",
     "approval_expired": "action_expired",
     "approval_changed": "action_changed",
+    "approval_not_shown": "action_not_shown",
     "unknown_run": "unknown_turn",
     "unknown_thread": "unknown_turn",
     "run_ended": "turn_ended",
@@ -139,6 +142,10 @@ class EdgeControls:
             decision=decided.decision or decided.status,
             decided_by=None if decided.decided_by is None else str(decided.decided_by),
         )
+
+    @_reply_problems
+    async def card(self, request: CardRequest) -> CardReply | ControlRefusal:
+        return CardReply(card=await self._client.decision_card(request.action_id))
 
     @_reply_problems
     async def cancel(self, request: CancelRequest) -> CancelReply | ControlRefusal:
@@ -264,6 +271,7 @@ async def run_over_edge(
             turn_id=run.turn_id,
             begin=_begin_nothing,
             left=_LEFT.format(work.thread_id),
+            approve=request.approve,
         )
         transcript = Transcript(work.state, run.turn_id)
         async with work.follow_facts():

@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from factwire.cli.action_prompts import AlwaysRules
+from factwire.cli.action_prompts import AlwaysRules, ApprovalMode
 from factwire.cli.command_context import CommandContext
 from factwire.cli.local_runtime import LocalThread, open_runtime, require_agent
 from factwire.cli.project_command import build_summary
@@ -19,6 +19,27 @@ from factwire.cli.turn_session import WatchRequest, watch_turn
 from factwire.runtime import LiveThread, Runtime, new_id
 from factwire.runtime.control import terminal_person
 from factwire.runtime.recovery import recover
+
+ApproveOption = Annotated[
+    str,
+    typer.Option(
+        "--approve",
+        metavar="MODE",
+        help=(
+            "Who answers approvals: ask (you), never (all are denied), or policy (what the policy "
+            "allows is allowed, the rest is denied)."
+        ),
+    ),
+]
+
+
+def _read_approval_mode(text: str) -> ApprovalMode:
+    try:
+        return msgspec.convert(text, ApprovalMode)
+    except msgspec.ValidationError as error:
+        raise CliError(
+            f"--approve expects ask, never or policy, got {terminal_safe(text)}"
+        ) from error
 
 
 def run(
@@ -57,6 +78,7 @@ def run(
     sandbox: Annotated[
         str | None, typer.Option(metavar="MODE", help="off, prefer or require.")
     ] = None,
+    approve: ApproveOption = "ask",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print facts as they are stored (NDJSON).")
     ] = False,
@@ -69,7 +91,8 @@ def run(
     """
     from factwire.cli.command_context import AgentFlags, Rules, load_context
 
-    request = TurnRequest(agent=agent, prompt=prompt, thread=thread)
+    mode = _read_approval_mode(approve)
+    request = TurnRequest(agent=agent, prompt=prompt, thread=thread, approve=mode)
     url = edge_url(edge, journal)
     if url is not None:
         edge_decides = {"--model": model, "--base-url": base_url, "--policy": policy}
@@ -128,6 +151,7 @@ def resume(
     ] = False,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
+    approve: ApproveOption = "ask",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print facts as they are stored (NDJSON).")
     ] = False,
@@ -139,7 +163,14 @@ def resume(
     """
     from factwire.cli.command_context import AgentFlags, load_context
 
-    wanted = ResumeRequest(thread=thread, prompt=prompt, agent=agent, retry=retry, force=force)
+    wanted = ResumeRequest(
+        thread=thread,
+        prompt=prompt,
+        agent=agent,
+        retry=retry,
+        force=force,
+        approve=_read_approval_mode(approve),
+    )
     flags = AgentFlags(name=agent) if agent else None
     where = load_context(journal=journal, workspace=workspace, agent=flags)
     run_work(resume_thread(where, wanted, as_json=as_json))
@@ -151,6 +182,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     prompt: str
     thread: str | None = None
+    approve: ApprovalMode = "ask"
 
 
 async def run_turn(context: CommandContext, request: TurnRequest, *, as_json: bool) -> int:
@@ -173,6 +205,7 @@ async def run_turn(context: CommandContext, request: TurnRequest, *, as_json: bo
             begin=begin,
             always=AlwaysRules(runtime.resources.policy, runtime.workspace),
             flags=context.journal_flag,
+            approve=request.approve,
         )
         return await watch_turn(watched, transcript, as_json=as_json)
 
@@ -185,6 +218,7 @@ class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     retry: bool = False
     force: bool = False
+    approve: ApprovalMode = "ask"
 
 
 async def resume_thread(context: CommandContext, wanted: ResumeRequest, *, as_json: bool) -> int:
@@ -208,6 +242,7 @@ async def resume_thread(context: CommandContext, wanted: ResumeRequest, *, as_js
             begin=begin,
             always=AlwaysRules(runtime.resources.policy, runtime.workspace),
             flags=context.journal_flag,
+            approve=wanted.approve,
         )
         return await watch_turn(watched, transcript, as_json=as_json)
 

@@ -15,14 +15,18 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 import msgspec
+from rich.console import Console
 from rich.text import Text
 
 from factwire.cli.action_prompts import (
     AlwaysRules,
     Answerer,
+    ApprovalMode,
     HintAnswerer,
     Keyboard,
+    Say,
     TerminalAnswerer,
+    UnattendedAnswerer,
     open_keyboard,
 )
 from factwire.cli.local_runtime import WatchedThread
@@ -279,7 +283,7 @@ class WatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A turn, or without one whatever runs on the thread; `begin` starts it.
 
     `always` is what a person allows for the rest of the run; `left` is said where they quit.
-    `flags` are what other commands need to reach the same turn.
+    `flags` are what other commands need to reach the same turn; `approve` is who answers.
     """
 
     work: WatchedThread
@@ -288,6 +292,7 @@ class WatchRequest(msgspec.Struct, frozen=True, kw_only=True):
     always: AlwaysRules | None = None
     left: str = "left as it is; continue with factwire resume"
     flags: str = ""
+    approve: ApprovalMode = "ask"
 
 
 async def watch_turn(watched: WatchRequest, transcript: Transcript, *, as_json: bool) -> int:
@@ -295,7 +300,8 @@ async def watch_turn(watched: WatchRequest, transcript: Transcript, *, as_json: 
     session = TurnSession(watched.work, watched.turn_id)
     keys = None if as_json else open_keyboard()
     display = _choose_display(session, transcript, as_json=as_json, at_terminal=keys is not None)
-    answerer = None if as_json else _choose_answerer(watched, display, keys)
+    say = _print_to_stderr if as_json else display.say
+    answerer = _choose_answerer(watched, display, say, keys)
     try:
         outcome = await session.watch(watched.begin, display, answerer, keys)
     except Quit:
@@ -316,10 +322,22 @@ def _choose_display(
     return PlainDisplay(console, transcript, session.lose_reader)
 
 
-def _choose_answerer(watched: WatchRequest, display: Display, keys: Keyboard | None) -> Answerer:
+def _print_to_stderr(*lines: Text) -> None:
+    """Print for a person beside what a program reads from standard output."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(line)
+
+
+def _choose_answerer(
+    watched: WatchRequest, display: Display, say: Say, keys: Keyboard | None
+) -> Answerer:
+    controls = watched.work.controls
+    if watched.approve != "ask":
+        return UnattendedAnswerer(say, controls, watched.approve, watched.always)
     if keys is None:
-        return HintAnswerer(display, watched.flags)
-    return TerminalAnswerer(display, keys, watched.always, watched.work.controls, watched.flags)
+        return HintAnswerer(say, controls, watched.flags)
+    return TerminalAnswerer(display, keys, watched.always, controls, watched.flags)
 
 
 def _ending_lines(work: WatchedThread, session: TurnSession, outcome: str) -> list[Text]:

@@ -424,6 +424,7 @@ class AsyncClient:
     delete_worktree = AsyncCallMethod(edge_calls.delete_worktree)
     approvals = AsyncListMethod(edge_calls.approvals)
     approval = AsyncCallMethod(edge_calls.approval)
+    decision_card = AsyncCallMethod(edge_calls.decision_card)
     standing_rule = AsyncCallMethod(edge_calls.standing_rule)
     decide = AsyncCallMethod(edge_calls.decide)
 

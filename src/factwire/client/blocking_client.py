@@ -414,6 +414,7 @@ class Client:
     delete_worktree = CallMethod(edge_calls.delete_worktree)
     approvals = ListMethod(edge_calls.approvals)
     approval = CallMethod(edge_calls.approval)
+    decision_card = CallMethod(edge_calls.decision_card)
     standing_rule = CallMethod(edge_calls.standing_rule)
     decide = CallMethod(edge_calls.decide)
 

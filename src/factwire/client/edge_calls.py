@@ -32,6 +32,7 @@ from factwire.client.resources import (
     ArtifactDetails,
     Conversation,
     CreatedToken,
+    DecisionCard,
     Event,
     EvidenceCheck,
     EvidencePack,
@@ -499,6 +500,11 @@ def processes(run_id: str) -> EdgeCall[Page[RunProcess]]:
     return get(path_of("runs", run_id, "processes"), json_reader(Page[RunProcess]))
 
 
+def decision_card(approval_id: str) -> EdgeCall[DecisionCard]:
+    """Exactly what an approval is about, with the hash that a decision is bound to."""
+    return get(path_of("approvals", approval_id, "card"), json_reader(DecisionCard))
+
+
 def standing_rule(approval_id: str) -> EdgeCall[StandingRule]:
     """The rule that `always` would grant for what waits, or why there is none."""
     return get(path_of("approvals", approval_id, "standing-rule"), json_reader(StandingRule))
@@ -509,12 +515,12 @@ def decide(
     approval_id: str,
     decision: Literal["allow", "deny"],
     *,
+    args_hash: str,
     reason: str | None = None,
-    args_hash: str | None = None,
     always: Literal["thread", "workspace"] | None = None,
     response: Any = None,
 ) -> EdgeCall[Approval]:
-    """Decide what a run waits for, once; `args_hash` binds it to what was shown."""
+    """Decide what a run waits for, once; `args_hash` is the hash on the card that was shown."""
     body = present_fields(
         runId=run_id,
         requestId=approval_id,

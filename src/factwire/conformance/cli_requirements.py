@@ -97,6 +97,10 @@ _CONTROL: Final = requirements(
         "runtime.control.hostile": "Garbage, long lines and slow clients harm nobody.",
         "runtime.control.left-over": "A socket that a killed process left is taken away.",
         "runtime.control.long-path": "The channel works where the path is too long for one.",
+        "cli.answers.unattended": "Without a terminal, what waits and how to answer it is printed, "
+        "beside NDJSON on standard error; --approve never and policy answer without a person.",
+        "cli.answers.exact": "What is allowed from another terminal is named by the hash of what "
+        "was shown.",
     },
 )
 

@@ -316,5 +316,7 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "few facts.",
         "edge.files.private": "A data folder that others may write to is closed to them or "
         "refused, and so is a token or a key of another user.",
+        "edge.approval.exact": "What a person decides about is read from the card, for those who "
+        "may decide; a decision without its hash, or about what is gone, is refused.",
     },
 )

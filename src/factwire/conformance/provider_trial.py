@@ -260,7 +260,10 @@ class TrialRuntime:
     async def _answer(self, action_id: str, decision: str) -> None:
         # Somebody else may have closed the request in this very moment.
         with suppress(ActionDecided, ActionExpired):
-            await self.runtime.decide(THREAD, action_id, decision, by="conformance")
+            card = await self.runtime.read_card(THREAD, action_id)
+            await self.runtime.decide(
+                THREAD, action_id, decision, by="conformance", args_hash=card.args_hash or ""
+            )
 
     async def wait_for_first_fact(self, turn_id: str) -> None:
         """Wait until the agent has given something, or has had a moment to begin."""

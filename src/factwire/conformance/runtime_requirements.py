@@ -91,6 +91,10 @@ _APPROVALS: Final = requirements(
         "runtime.approval.after-cancel": "An answer after the turn was cancelled is refused.",
         "runtime.approval.requester": "A delegated request names the subagent that asks.",
         "runtime.approval.restart": "A request survives a restart and can be answered then.",
+        "runtime.approval.exact": "A card shows what runs: with its masks filled in it is the text "
+        "that the hash covers, and what is no longer in memory can only be denied.",
+        "runtime.approval.place": "What was shown for one folder does not run in another one that "
+        "was put in its place.",
     },
 )
 

@@ -181,6 +181,7 @@ _SCOPE_ROUTES: Final[dict[TokenScope, str]] = {
         GET /v1/previews/{preview_id}
     """,
     "decide": """
+        GET /v1/approvals/{approval_id}/card
         POST /v1/permissions/decide
     """,
     "run": """
@@ -257,6 +258,7 @@ API: Final = ApiDescription(
                     "runId": "$response.body#/items/0/runId",
                     "requestId": "$response.body#/items/0/approvalId",
                     "decision": "allow",
+                    "argsHash": "$response.body#/items/0/argsHash",
                 },
                 "description": "Decide the newest approval.",
             }

@@ -46,6 +46,9 @@ SETTLE_SECONDS: Final = 10.0
 WAIT_SECONDS: Final = 60
 """Seconds that a request may wait for a decision or for the end of a run."""
 
+EXACT_REQUESTS: Final = 1_000
+"""Requests of outside runtimes that are kept in memory as they were sent, the latest."""
+
 PREVIEWS: Final = 10
 """Previews that are served at the same time; each has its own port."""
 

@@ -276,6 +276,23 @@ class Approval(ThreadRow, kw_only=True):
     applied_at: str | None = None
 
 
+class DecisionCard(Resource, frozen=True, kw_only=True):
+    """Exactly what a person decides about, from the memory of the runtime that asks, where facts
+    and rows are redacted. `masks` counts the secrets that are masked in the text, each within one
+    word; `has_open_secret` says that one had to be shown, because a mask could have hidden what
+    runs. Where the exact text is gone there is only a `reason`, and the request can only be denied.
+    A decision is bound to `args_hash`.
+    """
+
+    request_id: str
+    args_hash: str | None = None
+    prompt: str | None = None
+    shown: str | None = None
+    masks: int = 0
+    has_open_secret: bool = False
+    reason: str | None = None
+
+
 class StandingRule(Resource, frozen=True, kw_only=True):
     """The rule that `always` would grant for what has this `args_hash`, in its thread or in this
     workspace. Where there is no rule, `code` is a stable word for why, and `reason` tells it.

@@ -8,7 +8,6 @@ hands it the decision.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
@@ -16,37 +15,30 @@ import msgspec
 from factwire.facts import Fact, Person, id_of, kind_of, status_of
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_values import text_at
+from factwire.facts.resources import DecisionCard
 from factwire.journal import Filter, Journal, JournalError
 from factwire.projection import Changes
 from factwire.projection.actions import Action
+from factwire.runtime.action_cards import (
+    ShownRequest,
+    build_action_card,
+    is_hash_of,
+    read_place,
+    read_shown,
+)
 from factwire.runtime.errors import (
     ActionChanged,
     ActionDecided,
     ActionExpired,
+    ActionNotShown,
     GateRefused,
     UnknownAction,
     UnknownDecision,
 )
 from factwire.runtime.limits import APPROVAL_SECONDS
 from factwire.runtime.mint import FactScope, Mint
-from factwire.runtime.policy import make_visible
 from factwire.runtime.provider import Decision, DecisionRequest, Host, Provider, RespondAction
 from factwire.runtime.thread_log import ThreadLog
-
-
-def shown_hash(prompt: str, args: object) -> tuple[str, str]:
-    """The text to show, and its hash. Keys are sorted, so that the same arguments look the same; a
-    text is shown as its lines, with nothing in them that could not be seen.
-    """
-    if args is None:
-        shown = prompt
-    elif isinstance(args, str):
-        shown = "\n".join([prompt, *map(make_visible, args.split("\n"))])
-    else:
-        text = msgspec.json.format(msgspec.json.encode(args, order="sorted"), indent=2)
-        shown = f"{prompt}\n{text.decode()}"
-    return shown, f"sha256:{sha256(shown.encode()).hexdigest()}"
-
 
 _CLOSING_CLASSES: Final = frozenset(
     {*ACTION_CLOSERS, *TURN_TERMINALS, "tool.result", "tool.failed"}
@@ -71,14 +63,18 @@ class ActionRequests:
         self._answering: set[asyncio.Task[None]] = set()
         self._traced: tuple[str | None, str | None] = None, None
         self._sent: dict[str, str] = {}
+        self._exact: dict[str, ShownRequest] = {}
         log.watch(self._announce_ends)
 
     def _announce_ends(self, fact: Fact, _: Changes) -> None:
         """Give whoever waits the answer, once a fact has closed the request, whatever the fact."""
-        if self._waiting and fact.event_class in _CLOSING_CLASSES:
-            for action_id in list(self._waiting):
-                action = self._log.projection.state.actions.get(action_id)
-                if action is not None and action.status != "pending":
+        if fact.event_class not in _CLOSING_CLASSES:
+            return
+        for action_id in self._waiting.keys() | self._exact.keys():
+            action = self._log.projection.state.actions.get(action_id)
+            if action is not None and action.status != "pending":
+                self._exact.pop(action_id, None)
+                if action_id in self._waiting:
                     self._announce_decision(action_id)
 
     def trace(self, turn_id: str, trace_id: str | None) -> None:
@@ -98,10 +94,15 @@ class ActionRequests:
                 self._build_request(scope, action_id, request, seconds), rule
             )
         answer = self._future_of(action_id)
+        self.keep_exact(
+            action_id,
+            ShownRequest(prompt=request.prompt, shown=request.shown, args_hash=request.args_hash),
+        )
         try:
             await self._log.write(self._build_request(scope, action_id, request, seconds))
         except BaseException:
             self._waiting.pop(action_id, None)
+            self._exact.pop(action_id, None)
             raise
         return await self._answer(action_id, answer, seconds)
 
@@ -124,13 +125,33 @@ class ActionRequests:
             payload={**fields, "applied": False},
         )
 
-    async def await_open(self, action_id: str) -> Decision:
-        """Wait for the answer to a request of an earlier run of this turn."""
+    async def await_open(self, action_id: str, shown: str | None = None) -> Decision:
+        """Wait for the answer to a request of an earlier run of this turn; `shown` is what would be
+        done now.
+        """
         action = self.require_action(action_id)
+        if shown is not None:
+            self.restore_exact(action_id, shown)
         if action.status != "pending":
             self._sent[action_id] = self._mint.clock()
             return _decision(action)
         return await self._answer(action_id, self._future_of(action_id), self._seconds_left(action))
+
+    def keep_exact(self, action_id: str, shown: ShownRequest) -> None:
+        """Keep what a request shows, as it is before redaction, for as long as it is open."""
+        self._exact[action_id] = shown
+
+    def restore_exact(self, action_id: str, shown: str) -> None:
+        """Keep what a request of an earlier run shows, if it is what was hashed then."""
+        action = self.require_action(action_id)
+        if is_hash_of(action.args_hash, shown):
+            prompt, args_hash = action.prompt or action.title or "", action.args_hash or ""
+            exact = ShownRequest(prompt=prompt, shown=shown, args_hash=args_hash)
+            self.keep_exact(action_id, exact)
+
+    def build_card(self, action_id: str) -> DecisionCard:
+        """Exactly what a person decides about; raises `UnknownAction`."""
+        return build_action_card(self.require_action(action_id), self._exact.get(action_id))
 
     def _future_of(self, action_id: str) -> "asyncio.Future[Decision]":
         """The answer to come, which several may wait for."""
@@ -144,22 +165,42 @@ class ActionRequests:
         decision: str,
         *,
         by: Person | str,
+        args_hash: str,
         reason: str | None = None,
-        args_hash: str | None = None,
         response: object = None,
         granted: Sequence[Fact] = (),
     ) -> Decision:
-        """Decide a request; the same answer again is no news, another one is refused. What is
-        `granted` by a yes is written before it.
+        """Decide a request as a person who has seen its card: `args_hash` is the hash of what was
+        shown. The same answer again is no news, another one is refused. What is `granted` by a yes
+        is written before it.
         """
-        wanted = _YES.get(decision) or _NO.get(decision)
-        if wanted is None:
-            raise UnknownDecision(decision, sorted({*_YES, *_NO}))
+        wanted = _to_outcome(decision)
+        action = self.require_action(action_id)
+        if args_hash != action.args_hash:
+            raise ActionChanged(f"the request {action_id} is not the one that was shown")
+        if action.status == "pending" and wanted in _YES.values():
+            card = self.build_card(action_id)
+            if card.shown is None:
+                raise ActionNotShown(card.reason)
+        return await self.apply_decision(
+            action_id, decision, by=by, reason=reason, response=response, granted=granted
+        )
+
+    async def apply_decision(
+        self,
+        action_id: str,
+        decision: str,
+        *,
+        by: Person | str,
+        reason: str | None = None,
+        response: object = None,
+        granted: Sequence[Fact] = (),
+    ) -> Decision:
+        """Write a decision that was made where the request was shown."""
+        wanted = _to_outcome(decision)
         action = self.require_action(action_id)
         if action.status != "pending":
             return _repeat_decision(action, wanted)
-        if args_hash is not None and args_hash != action.args_hash:
-            raise ActionChanged(f"the request {action_id} has changed since it was shown")
         if self._seconds_left(action) <= 0:
             await self._expire(action)
             raise ActionExpired(f"{action_id} has expired")
@@ -188,7 +229,7 @@ class ActionRequests:
     async def _apply_answer(self, action_id: str, answer: Answer) -> None:
         decision = await answer(self.require_action(action_id))
         if self.require_action(action_id).status == "pending":
-            await self.decide(action_id, decision, by="recorder")
+            await self.apply_decision(action_id, decision, by="recorder")
 
     async def cancel(self, turn_id: str | None) -> None:
         """Close the open requests of a turn that is over; whoever waits hears a no."""
@@ -362,6 +403,13 @@ def _present_fields(**fields: str | None) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def _to_outcome(decision: str) -> str:
+    outcome = _YES.get(decision) or _NO.get(decision)
+    if outcome is None:
+        raise UnknownDecision(decision, sorted({*_YES, *_NO}))
+    return outcome
+
+
 def _repeat_decision(action: Action, wanted: str) -> Decision:
     if action.status == "expired":
         raise ActionExpired(f"{action.action_id} has expired")
@@ -395,8 +443,8 @@ def _time(text: str) -> datetime:
 _MARK: Final = "handover"
 """The field of an `action.required` whose decision has to be handed over."""
 
-_ABOUT: Final = ("toolName", "command", "cwd", "args", "path", "diffRef", "options", "request")
-"""What a request shows beside its question."""
+_SHOWN: Final = frozenset({"shown", "prompt", "argsHash", "command", "args"})
+"""Fields by which an agent changes what it asks."""
 
 
 class DecisionDelivery:
@@ -413,6 +461,7 @@ class DecisionDelivery:
         self._scope = host.scope
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._resumed: set[str] = set()
+        self._places: dict[str, tuple[str | None, str | None]] = {}
 
     async def find(self, journal: Journal) -> None:
         """Find what an earlier run of the turn asked by its stream."""
@@ -422,6 +471,7 @@ class DecisionDelivery:
         async for batch in journal.read(filter=wanted):
             for _, fact in batch.facts():
                 if _MARK in fact.payload:
+                    self._note_place(fact)
                     self._resumed.add(id_of(fact, "actionId") or "")
 
     def resume(self) -> None:
@@ -443,7 +493,15 @@ class DecisionDelivery:
             # An agent that goes on after a restart may ask again what it asked before.
             again = action in self._resumed or (is_open and action in self._tasks)
             self._resumed.discard(action)
-            return None if again else self._complete_request(fact)
+            whole, shown = self._complete_request(fact)
+            known = self._log.projection.state.actions.get(action)
+            if known is None or not again or known.args_hash == shown.args_hash:
+                self._approvals.keep_exact(action, shown)
+            return None if again else whole
+        if fact.event_class == "action.updated" and is_open and not _SHOWN.isdisjoint(fact.payload):
+            whole, shown = self._complete_request(fact)
+            self._approvals.keep_exact(action, shown)
+            return whole
         if fact.event_class in ACTION_CLOSERS and action in self._tasks and not is_open:
             return None
         return None if self._log.gates.is_withdrawn_again(fact) else fact
@@ -476,22 +534,28 @@ class DecisionDelivery:
         loop = asyncio.get_running_loop()
         self._tasks[action_id] = loop.create_task(self._deliver_decision(action_id))
 
-    def _complete_request(self, fact: Fact) -> Fact:
-        fields = fact.payload
-        value: dict[str, Any] = {_MARK: True}
-        if not _is_time(fields.get("expiresAt")):
+    def _complete_request(self, fact: Fact) -> tuple[Fact, ShownRequest]:
+        """A request as it is written, and as it is shown. The answer is bound to what is shown,
+        whatever the agent has hashed.
+        """
+        shown = read_shown(fact)
+        self._note_place(fact)
+        value: dict[str, Any] = {_MARK: True, "shown": shown.shown, "argsHash": shown.args_hash}
+        if not _is_time(fact.payload.get("expiresAt")):
             value["expiresAt"] = expiry(self._mint.clock())
-        if not isinstance(fields.get("argsHash"), str):
-            about = {name: fields[name] for name in _ABOUT if name in fields} or None
-            prompt = fields.get("shown") or fields.get("prompt") or fact.title or ""
-            value["shown"], value["argsHash"] = shown_hash(str(prompt), about)
-        return msgspec.structs.replace(
-            fact, payload={**fields, **value}, turn_id=fact.turn_id or self._scope.turn_id
+        whole = msgspec.structs.replace(
+            fact, payload={**fact.payload, **value}, turn_id=fact.turn_id or self._scope.turn_id
         )
+        return whole, shown
+
+    def _note_place(self, request: Fact) -> None:
+        fields = request.payload
+        place = text_at(fields, "place"), text_at(fields, "cwd")
+        self._places[id_of(request, "actionId") or ""] = place
 
     async def _deliver_decision(self, action_id: str) -> None:
         await self._log.flush()
-        decision = await self._approvals.await_open(action_id)
+        decision = self._check_place(await self._approvals.await_open(action_id))
         respond = RespondAction(
             turn_id=self._scope.turn_id or "",
             thread_id=self._log.thread_id,
@@ -509,6 +573,20 @@ class DecisionDelivery:
             return
         if self._approvals.require_action(action_id).status == "resolved":
             await self._approvals.mark_applied(decision)
+
+    def _check_place(self, decision: Decision) -> Decision:
+        """A yes holds for the folders that were shown; with others in their place it is a no."""
+        place, cwd = self._places.get(decision.action_id, (None, None))
+        workspace = str(self._host.workspace.resolve())
+        if not decision.allowed or place in (None, read_place(workspace, cwd)):
+            return decision
+        message = "the workspace or the folder is another one than when this was shown"
+        payload = {"code": "place_changed", "message": message}
+        ids = {"action_id": decision.action_id}
+        self._log.put(self._mint.fact(self._scope, "runtime.warning", payload, **ids))
+        return msgspec.structs.replace(
+            decision, allowed=False, decision="denied", reason=f"place_changed: {message}"
+        )
 
     def _apply_rule(self, request: Fact) -> None:
         """Where a person has allowed this kind of thing before, that is the answer; it follows at

@@ -130,6 +130,12 @@ class ActionChanged(RuntimeRefused):
     code = "action_changed"
 
 
+class ActionNotShown(RuntimeRefused):
+    """What would be allowed is nowhere shown in full any more."""
+
+    code = "action_not_shown"
+
+
 class TurnFailed(RuntimeRefused):
     """Raised inside a turn to end it; `category` is stable, `hint` says what could help."""
 

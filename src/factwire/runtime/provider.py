@@ -92,8 +92,10 @@ class Host(Protocol):
         """The rule by which a person has allowed this from then on, if one has."""
         ...
 
-    async def await_open(self, action_id: str) -> Decision:
-        """Wait for the answer to a request that an earlier run of this turn made."""
+    async def await_open(self, action_id: str, shown: str | None = None) -> Decision:
+        """Wait for the answer to a request that an earlier run of this turn made; `shown` is what
+        would be done now, which a person is shown if it is what was asked about.
+        """
         ...
 
     async def mark_applied(self, decision: Decision) -> None:

@@ -12,7 +12,9 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from factwire.facts import Fact, InputPart, Person
-from factwire.journal import Journal, JournalError
+from factwire.facts.json_values import object_at, text_at
+from factwire.facts.resources import DecisionCard
+from factwire.journal import Filter, Journal, JournalError
 from factwire.journal.blobs import BlobStore
 from factwire.projection import ProjectionState, ThreadReadModel, thread_read_model
 from factwire.runtime.errors import (
@@ -497,14 +499,18 @@ class Runtime:
         decision: str,
         *,
         by: Person | str,
+        args_hash: str,
         reason: str | None = None,
-        args_hash: str | None = None,
         response: object = None,
         always: GrantDuration | None = None,
     ) -> Decision:
-        """Answer an open request; with `always`, a yes holds for its pattern from now on."""
+        """Answer an open request; `args_hash` is the hash on its card. With `always`, a yes holds
+        for its pattern from now on.
+        """
         thread = await self.current(thread_id)
         await thread.await_action(action_id)
+        if action_id in thread.projection.state.actions:
+            await self.read_card(thread_id, action_id)
         grant = None if always is None else await build_grant(self, thread, action_id, always)
         granted = (
             ()
@@ -529,6 +535,29 @@ class Runtime:
             await thread.log.write(*granted)
             await self.standing.refresh()
         return made
+
+    async def read_card(self, thread_id: str, action_id: str) -> DecisionCard:
+        """Exactly what an open request asks; raises `UnknownAction`."""
+        thread = await self.current(thread_id)
+        await thread.await_action(action_id)
+        card = thread.approvals.build_card(action_id)
+        if card.shown is None and await self._restore_shown(thread, action_id):
+            card = thread.approvals.build_card(action_id)
+        return card
+
+    async def _restore_shown(self, thread: LiveThread, action_id: str) -> bool:
+        """Whether what a request of an earlier process shows was kept as a blob."""
+        wanted = Filter(thread=thread.thread_id, classes=("action.required",))
+        async for batch in self.journal.read(filter=wanted):
+            for _, fact in batch.facts():
+                ref = object_at(fact.payload.get("shownRef")) or {}
+                name = text_at(ref, "ref") if fact.action_id == action_id else None
+                if name is not None and await self.blobs.exists(name):
+                    pieces = [piece async for piece in self.blobs.get(name)]
+                    shown = b"".join(pieces).decode(errors="replace")
+                    thread.approvals.restore_exact(action_id, shown)
+                    return True
+        return False
 
     async def revoke(
         self, thread_id: str, rule: str, lasting: GrantDuration, *, by: Person | str

@@ -13,6 +13,7 @@ import msgspec
 
 from factwire.facts import Fact
 from factwire.journal import Cursor, CursorError, Filter, Journal
+from factwire.runtime.action_cards import bind_place
 from factwire.runtime.errors import RuntimeRefused
 from factwire.runtime.policy import (
     Policy,
@@ -159,9 +160,14 @@ def to_policy_request(subject: RuleSubject, workspace: Path) -> PolicyRequest | 
         return None
     root = str(workspace.resolve())
     request = PolicyRequest(
-        tool=subject.tool_name, workspace=root, cwd=subject.cwd, command=command
+        tool=subject.tool_name,
+        workspace=root,
+        cwd=subject.cwd,
+        command=command,
     )
-    return request if hash_request(request) == subject.args_hash else None
+    # An agent may ask without binding its request to the place.
+    forms = (bind_place(request), request)
+    return next((form for form in forms if hash_request(form) == subject.args_hash), None)
 
 
 def _is_allowed(policy: Policy, request: PolicyRequest, rules: tuple[PolicyRule, ...]) -> bool:

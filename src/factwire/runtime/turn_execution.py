@@ -120,9 +120,9 @@ class TurnHost:
         )
         return None if rule is None else str(rule)
 
-    async def await_open(self, action_id: str) -> Decision:
+    async def await_open(self, action_id: str, shown: str | None = None) -> Decision:
         """Wait for the answer to a request that an earlier run of the turn made."""
-        return await self._approvals.await_open(action_id)
+        return await self._approvals.await_open(action_id, shown)
 
     async def mark_applied(self, decision: Decision) -> None:
         await self._approvals.mark_applied(decision)

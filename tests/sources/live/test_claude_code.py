@@ -23,7 +23,7 @@ from factwire.runtime.turn_resources import TurnResources
 from factwire.sources.claude_code.live import agent, read_setup
 from factwire.sources.claude_code.permission_requests import check_before_call, make_request
 from factwire.sources.kit.program import NotInstalled
-from tests.runtime.agents import facts_of, open_action, wait_for_end
+from tests.runtime.agents import decide_shown, facts_of, open_action, wait_for_end
 
 SCRIPT = Path(__file__).with_name("claude_program.py")
 
@@ -233,7 +233,7 @@ async def test_a_decision_is_said_in_its_own_words_and_grants_no_more_than_was_o
     async with run_claude(tmp_path, settings(program)) as runtime:
         await runtime.submit("thread", "agent", f"Please do {what}", turn_id="turn")
         action = await open_action(runtime)
-        await runtime.decide("thread", action, by="lena", **decision)
+        await decide_shown(runtime, "thread", action, by="lena", **decision)
         found = await facts_from(runtime)
 
     [answer] = map(json.loads, found.answers)
@@ -250,7 +250,7 @@ async def test_what_a_person_allowed_always_is_asked_of_nobody_again(tmp_path: P
     async with run_claude(tmp_path, settings(program)) as runtime:
         await runtime.submit("thread", "agent", "Please do asks_leave_twice", turn_id="turn")
         action = await open_action(runtime)
-        await runtime.decide("thread", action, "approve", by="lena", always="thread")
+        await decide_shown(runtime, "thread", action, "approve", by="lena", always="thread")
         found = await facts_from(runtime)
 
     assert found.answers == ["allow allow"]

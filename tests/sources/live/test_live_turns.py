@@ -11,7 +11,14 @@ from factwire.projection import ProjectionState
 from factwire.projection.messages import TextPart
 from factwire.runtime import Runtime
 from factwire.sources.codex.exec_convert import CodexExec
-from tests.runtime.agents import classes, facts_of, open_action, open_tool, wait_for_end
+from tests.runtime.agents import (
+    classes,
+    decide_shown,
+    facts_of,
+    open_action,
+    open_tool,
+    wait_for_end,
+)
 from tests.sources.live.played import WAIT, Player, runtime_with, script
 
 pytestmark = pytest.mark.asyncio
@@ -104,7 +111,7 @@ async def test_a_decision_reaches_the_agent_under_its_own_name(tmp_path: Path, d
         await runtime.submit("thread", "agent", "deploy", turn_id="turn")
         action = await open_action(runtime)
         question = (await runtime.state("thread")).actions[action]
-        await runtime.decide("thread", action, decision, by="lena", reason="because")
+        await decide_shown(runtime, "thread", action, decision, by="lena", reason="because")
         assert await wait_for_end(runtime, "turn") == "completed"
         facts, state = await facts_from(runtime)
 

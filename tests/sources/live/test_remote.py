@@ -22,7 +22,7 @@ from factwire.sources.ai_sdk import live as ai_sdk
 from factwire.sources.kit.limits import LINE_BYTES, REFUSAL_CHARACTERS
 from factwire.sources.kit.live_agent import LiveAgent
 from factwire.sources.kit.stream_framing import EventReader
-from tests.runtime.agents import WAIT, facts_of, open_action, wait_for_end
+from tests.runtime.agents import WAIT, decide_shown, facts_of, open_action, wait_for_end
 from tests.sources.live.played import runtime_with
 from tests.sources.live.remote_servers import Answer, Heard, Refusal, Script, events, serve_script
 
@@ -138,7 +138,7 @@ async def test_an_interrupt_of_ag_ui_is_resumed_with_what_was_decided(
     ):
         await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
         action = await open_action(runtime)
-        await runtime.decide("thread", action, decision, by="lena", reason="because")
+        await decide_shown(runtime, "thread", action, decision, by="lena", reason="because")
         assert await wait_for_end(runtime, "turn") == "completed"
         facts = await facts_from(runtime)
 
@@ -175,7 +175,7 @@ async def test_an_approval_of_the_ai_sdk_is_sent_back_in_its_message(decision: s
     ):
         await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
         action = await open_action(runtime)
-        await runtime.decide("thread", action, decision, by="lena")
+        await decide_shown(runtime, "thread", action, decision, by="lena")
         assert await wait_for_end(runtime, "turn") == "completed"
         await facts_from(runtime)
         state = await runtime.state("thread")
@@ -213,7 +213,7 @@ async def test_a_task_of_a2a_goes_on_with_an_answer_and_is_cancelled_without(
         await runtime.submit("thread", "agent", "Pick.", turn_id="turn")
         action = await open_action(runtime)
         word = "answer" if allowed else "deny"
-        await runtime.decide("thread", action, word, by="lena", response="The left one")
+        await decide_shown(runtime, "thread", action, word, by="lena", response="The left one")
         assert await wait_for_end(runtime, "turn") == ("completed" if allowed else "canceled")
         await facts_from(runtime)
 
@@ -256,7 +256,7 @@ async def test_a_real_endpoint_of_pydantic_ai_is_approved_and_denied(decision: s
     ):
         await runtime.submit("thread", "agent", "Deploy.", turn_id="turn")
         action = await open_action(runtime)
-        await runtime.decide("thread", action, decision, by="lena", reason="because")
+        await decide_shown(runtime, "thread", action, decision, by="lena", reason="because")
         assert await wait_for_end(runtime, "turn") == "completed"
         facts = await facts_from(runtime)
         [tool] = (await runtime.state("thread")).tools.values()

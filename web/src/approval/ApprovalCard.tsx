@@ -5,6 +5,7 @@ import { Badge, Button, Card, Icon, Verbatim, type IconName, type Tone } from ".
 import styles from "./ApprovalCard.module.css";
 import { Choices } from "./Choices";
 import { Decided } from "./Decided";
+import { ExactNotes, useExactRequest } from "./ExactRequest";
 import { Facts } from "./Facts";
 import type { ApprovalRequest } from "./request";
 import { Shown } from "./Shown";
@@ -49,10 +50,12 @@ function Pending({ request, live, children }: ApprovalCardProps) {
   const [denying, setDenying] = useState(false);
   const [looked, setLooked] = useState(request.argsHash);
   const way = useDecision(request.requestId);
+  const exact = useExactRequest(request, live);
   const changed = looked !== request.argsHash;
-  const open = live && !changed && request.runId !== null && way?.phase !== "sending" && way?.phase !== "sent";
-  const say = (verdict: Verdict) => void decide({ runId: request.runId ?? "", requestId: request.requestId, argsHash: request.argsHash }, verdict);
-  const keys: Record<string, () => void> = { d: () => setDenying(true), ...(request.form === null ? { a: () => say({ decision: "allow" }) } : {}) };
+  const open = live && !changed && exact.state !== "loading" && request.runId !== null && way?.phase !== "sending" && way?.phase !== "sent";
+  const say = (verdict: Verdict) => void decide({ runId: request.runId ?? "", requestId: request.requestId, argsHash: exact.argsHash }, verdict);
+  const canApprove = exact.state === "whole" && request.form === null;
+  const keys: Record<string, () => void> = { d: () => setDenying(true), ...(canApprove ? { a: () => say({ decision: "allow" }) } : {}) };
   return (
     <Card
       className={styles.card}
@@ -64,24 +67,25 @@ function Pending({ request, live, children }: ApprovalCardProps) {
         if (open) carryOut(event, keys);
       }}
     >
-      <Head request={request} />
-      <Shown shown={request.shown} diff={request.diff} diffRef={request.diffRef} />
+      <Head request={request} title={exact.title} />
+      <Shown shown={exact.shown} diff={request.diff} diffRef={request.diffRef} />
+      {live && <ExactNotes exact={exact} />}
       <Facts request={request} />
       {!live && <p className={styles.way}>At this moment it was waiting for a decision.</p>}
       {live && changed && <Changed onLooked={() => setLooked(request.argsHash)} />}
-      {live && !changed && <Choices request={request} way={way} denying={denying} onDenying={setDenying} say={say} />}
+      {live && !changed && <Choices request={request} exact={exact} way={way} denying={denying} onDenying={setDenying} say={say} />}
       {children}
     </Card>
   );
 }
 
-function Head({ request }: { request: ApprovalRequest }) {
+function Head({ request, title }: { request: ApprovalRequest; title: string }) {
   const look = Object.hasOwn(KIND_LOOK, request.kind) ? KIND_LOOK[request.kind] : undefined;
   return (
     <header className={styles.head}>
       <Icon name={look?.icon ?? "pause"} {...(look === undefined ? {} : { label: look.words })} />
       <h2 className={styles.title} dir="auto">
-        <Verbatim text={request.title} />
+        <Verbatim text={title} />
       </h2>
       <Badge tone={SEVERITY_TONE[request.severity ?? ""] ?? "calm"}>{request.severity ?? "unknown"} risk</Badge>
     </header>

@@ -5,10 +5,12 @@ import { Button, Spinner } from "../ui";
 import { AlwaysButton, Granting, useRule } from "./Always";
 import styles from "./ApprovalCard.module.css";
 import { AnswerForm } from "./AnswerForm";
+import type { ExactRequest } from "./ExactRequest";
 import type { ApprovalRequest, OfferedWay } from "./request";
 
 export interface ChoicesProps {
   request: ApprovalRequest;
+  exact: ExactRequest;
   way: OnItsWay | undefined;
   denying: boolean;
   onDenying: (denying: boolean) => void;
@@ -16,18 +18,31 @@ export interface ChoicesProps {
 }
 
 /** All that can be said to a request, or what became of what was said. */
-export function Choices({ request, way, denying, onDenying, say }: ChoicesProps) {
+export function Choices({ request, exact, way, denying, onDenying, say }: ChoicesProps) {
   if (way?.phase === "sending" || way?.phase === "sent") return <OnTheWay way={way} />;
   if (request.runId === null) return <p className={styles.way}>This request does not name a run, so you cannot decide it here.</p>;
+  const deny = () => onDenying(true);
+  const answering = exact.state === "whole" ? <Answering request={request} say={say} onDeny={deny} /> : <DenyOnly exact={exact} onDeny={deny} />;
   return (
     <>
-      {denying ? <Denying onDeny={say} onBack={() => onDenying(false)} /> : <Answering request={request} say={say} onDeny={() => onDenying(true)} />}
+      {denying ? <Denying onDeny={say} onBack={() => onDenying(false)} /> : answering}
       {way?.phase === "refused" && (
         <p className={styles.error} role="alert">
           {way.message}
         </p>
       )}
     </>
+  );
+}
+
+/** Nobody approves what is not on screen in full. */
+function DenyOnly({ exact, onDeny }: { exact: ExactRequest; onDeny: () => void }) {
+  return (
+    <div className={styles.choices}>
+      <Button kind="danger" icon="close" disabled={exact.state === "loading"} onClick={onDeny}>
+        Deny…
+      </Button>
+    </div>
   );
 }
 

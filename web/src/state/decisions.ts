@@ -12,7 +12,7 @@ import { queries } from "./queries";
 export interface Subject {
   runId: string;
   requestId: string;
-  argsHash?: string | null;
+  argsHash: string;
 }
 
 export interface Verdict {
@@ -59,6 +59,7 @@ export async function decide(subject: Subject, verdict: Verdict): Promise<void> 
 
 const REFUSALS: Record<string, string> = {
   approval_changed: "The request has changed since you decided. Read it again, then decide.",
+  approval_not_shown: "The exact text of the request is gone, so it can only be denied.",
   approval_decided: "Someone else decided first.",
   approval_expired: "The request expired, so it counts as denied.",
   thread_owned_elsewhere: "This request comes from another runtime and must be decided there.",

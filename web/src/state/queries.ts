@@ -60,6 +60,17 @@ export function usePendingActions(threadId: string | null) {
   });
 }
 
+/** Exactly what a request asks, which no fact holds. The hash of the request says which card is meant. */
+export function useDecisionCard(approvalId: string, argsHash: string | null, enabled: boolean) {
+  return useQuery({
+    queryKey: ["decision-card", approvalId, argsHash],
+    queryFn: ({ signal }) => call("readDecisionCard", { path: { approvalId }, signal }),
+    enabled,
+    retry: false,
+    gcTime: 0,
+  });
+}
+
 /** What `always` would grant for a request. The hash of what was shown says which rule is meant. */
 export function useStandingRule(approvalId: string, argsHash: string | null, enabled: boolean) {
   return useQuery({

@@ -19,6 +19,7 @@ from factwire.edge.operations.outside_intakes import ThreadIntake, ThreadTrial
 from factwire.edge.records.thread_records import bare_id, row_of, thread_of
 from factwire.facts import (
     EDGE_CLASSES,
+    REDACTED,
     Blob,
     Fact,
     Intake,
@@ -35,8 +36,9 @@ from factwire.facts.classes.class_tables import TEXT_ENDS, TEXT_PIECES
 from factwire.facts.delta_fast_path import INCREMENT, pieces_of
 from factwire.facts.fact_rules import name_issues
 from factwire.facts.intake import encode_or_spill
+from factwire.facts.json_values import text_at
 from factwire.facts.outcomes import answer_of, build_answer
-from factwire.facts.resources import Accepted, Approval, ApprovalStatus
+from factwire.facts.resources import Accepted, Approval, ApprovalStatus, DecisionCard
 from factwire.facts.shapes import is_derived_id
 from factwire.journal import (
     AppendRefused,
@@ -48,6 +50,7 @@ from factwire.journal import (
 )
 from factwire.journal.filter import BESIDE_THREAD
 from factwire.runtime import FactScope
+from factwire.runtime.action_cards import ShownRequest, build_card, read_shown
 from factwire.serving.asgi import Problem
 
 _ISSUES: Final = 100
@@ -149,6 +152,8 @@ class OutsideBatch:
 
     async def write(self) -> Accepted:
         """Take every fact in and write them; raises `Problem`."""
+        for fact, _ in self._read:
+            self._edge.intakes.keep_exact(fact)
         names = {thread_of(fact) or "" for fact, _ in self._read}
         try:
             appended = await self._write(names)
@@ -317,9 +322,30 @@ class OutsideDecision(msgspec.Struct, frozen=True, kw_only=True):
 
     decision: Literal["allow", "deny"]
     by: Person
+    args_hash: str
     reason: str | None = None
-    args_hash: str | None = None
     response: Any = None
+
+
+async def build_outside_card(edge: EdgeContext, row: Approval) -> DecisionCard:
+    """Exactly what an approval of an outside runtime is about: as it was sent, or as it is stored
+    if nothing of it was hidden.
+    """
+    exact = edge.intakes.find_exact(row) or await _read_whole_request(edge, row)
+    if exact is not None and row.args_hash is not None:
+        # The hash is the sender's, who runs it.
+        exact = msgspec.structs.replace(exact, args_hash=row.args_hash)
+    return build_card(row.approval_id, row.args_hash or "", exact)
+
+
+async def _read_whole_request(edge: EdgeContext, row: Approval) -> ShownRequest | None:
+    after = Cursor(edge.feed.cursor.epoch, row.seq - 1)
+    async for batch in edge.journal.read(after, limit=1):
+        for _, fact in batch.facts():
+            is_same = (text_at(fact.payload, "argsHash") or row.args_hash) == row.args_hash
+            is_whole = REDACTED.encode() not in msgspec.json.encode(fact) and not fact.ref_ids
+            return read_shown(fact) if is_same and is_whole else None
+    return None
 
 
 async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDecision) -> Approval:
@@ -330,9 +356,14 @@ async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDeci
     wanted: ApprovalStatus = "approved" if decided.decision == "allow" else "denied"
     async with edge.intakes.hold([row.thread_id or ""]):
         row = edge.records.approvals.get(row.approval_id) or row
+        if decided.args_hash != row.args_hash:
+            raise Problem(409, "approval_changed", "the request is not the one that was shown")
         if row.status == wanted:
             return row
-        _ensure_open(edge, row, decided)
+        _ensure_open(edge, row)
+        card = await build_outside_card(edge, row)
+        if decided.decision == "allow" and card.shown is None:
+            raise Problem(409, "approval_not_shown", card.reason or "")
         payload = {
             "decision": wanted,
             "decidedBy": msgspec.to_builtins(decided.by),
@@ -359,14 +390,12 @@ async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDeci
     return records.approvals.get(row.approval_id) or row
 
 
-def _ensure_open(edge: EdgeContext, row: Approval, decided: OutsideDecision) -> None:
+def _ensure_open(edge: EdgeContext, row: Approval) -> None:
     has_expired = row.expires_at is not None and _has_passed(row.expires_at, edge.mint.clock())
     if row.status == "expired" or (row.status == "pending" and has_expired):
         raise Problem(410, "approval_expired", "the approval has expired")
     if row.status != "pending":
         raise Problem(409, "approval_decided", f"the approval is already {row.status}")
-    if decided.args_hash is not None and decided.args_hash != row.args_hash:
-        raise Problem(409, "approval_changed", "the request has changed since it was shown")
 
 
 def _has_passed(time: str, now: str) -> bool:

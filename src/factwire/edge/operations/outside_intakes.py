@@ -25,11 +25,13 @@ import apsw
 import msgspec
 
 from factwire.edge.limits import (
+    EXACT_REQUESTS,
     INTAKE_CHECKPOINT,
     INTAKE_OPEN,
     INTAKES_IN_MEMORY,
     INTAKES_ON_DISK,
 )
+from factwire.edge.records.thread_records import bare_id, thread_of
 from factwire.facts import (
     Fact,
     Intake,
@@ -58,6 +60,7 @@ from factwire.facts.json_values import text_at
 from factwire.facts.lifecycle import SavedLifecycle, VerifierMode
 from factwire.facts.open_work import RecentIds
 from factwire.facts.outcomes import QUESTIONS
+from factwire.facts.resources import Approval
 from factwire.facts.shapes import decode_plain
 from factwire.journal import (
     AppendResult,
@@ -72,7 +75,9 @@ from factwire.journal import (
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.journal.filter import BESIDE_THREAD, find_thread_id
 from factwire.journal.sqlite.schema import Database, Value, connect, roll_back
+from factwire.runtime.action_cards import ShownRequest, read_shown
 
+_REQUESTS: Final = ("action.required", "action.updated")
 INTAKE_FILE: Final = "edge-intake.db"
 
 
@@ -494,6 +499,7 @@ class OutsideIntakes:
         self._threads: OrderedDict[str, ThreadIntake] = OrderedDict()
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
         self._appends: dict[str, set[asyncio.Task[AppendResult]]] = {}
+        self._exact: OrderedDict[tuple[str, str], ShownRequest] = OrderedDict()
 
     @asynccontextmanager
     async def hold(
@@ -560,6 +566,17 @@ class OutsideIntakes:
         """Ask the journal the next time."""
         for name in names:
             self._threads.pop(name, None)
+
+    def keep_exact(self, fact: Fact) -> None:
+        """Keep what a request shows as it was sent, which the journal holds redacted."""
+        if fact.event_class in _REQUESTS:
+            self._exact[thread_of(fact) or "", id_of(fact, "actionId") or ""] = read_shown(fact)
+            while len(self._exact) > EXACT_REQUESTS:
+                self._exact.popitem(last=False)
+
+    def find_exact(self, row: Approval) -> ShownRequest | None:
+        """What an approval shows, if that is still in memory."""
+        return self._exact.get((row.thread_id or "", bare_id(row, row.approval_id)))
 
     async def remove(self, name: str) -> None:
         """Keep nothing of a thread whose facts were removed, unless a turn goes on in it."""

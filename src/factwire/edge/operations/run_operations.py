@@ -19,6 +19,7 @@ from factwire.facts import InputPart, Person
 from factwire.facts.resources import (
     RUN_ENDS,
     Approval,
+    DecisionCard,
     Page,
     QueuedRun,
     Run,
@@ -56,6 +57,7 @@ REFUSAL_STATUSES: Final[dict[str, tuple[int, str]]] = {
     "steer_too_long": (413, "steer_too_long"),
     "action_already_decided": (409, "approval_decided"),
     "action_changed": (409, "approval_changed"),
+    "action_not_shown": (409, "approval_not_shown"),
     "action_expired": (410, "approval_expired"),
     "queue_full": (429, "queue_full"),
     "too_many_turns": (429, "too_many_runs"),
@@ -205,7 +207,7 @@ async def decide_approval(
     *,
     by: Person,
     reason: str | None,
-    args_hash: str | None,
+    args_hash: str,
     always: Literal["thread", "workspace"] | None,
     response: Any,
 ) -> Approval:
@@ -247,6 +249,17 @@ def find_approval(edge: EdgeContext, approval_id: str) -> Approval:
     if row is None:
         raise Problem(404, "unknown_approval", "no approval has this id")
     return row
+
+
+async def read_card(edge: EdgeContext, approval_id: str) -> DecisionCard:
+    """Exactly what an approval is about; raises `Problem`."""
+    approval = find_approval(edge, approval_id)
+    thread = edge.find_thread(approval.thread_id or "")
+    if thread.runtime_id != edge.mint.runtime_id:
+        return await outside_facts.build_outside_card(edge, approval)
+    with translate_refusals():
+        card = await edge.runtime.read_card(thread.thread_id, bare_id(approval, approval_id))
+    return msgspec.structs.replace(card, request_id=approval_id)
 
 
 async def wait_for_approval(edge: EdgeContext, approval_id: str, seconds: float) -> Approval:

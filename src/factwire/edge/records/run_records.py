@@ -29,6 +29,7 @@ from factwire.projection.payload_fields import (
     turn_of,
 )
 from factwire.projection.thread_status import CANCELLING
+from factwire.runtime.action_cards import read_shown
 from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import run_id_of
 
@@ -279,7 +280,7 @@ def _add_approval(records: "Records", seq: int, fact: Fact) -> None:
             shown=text_at(fact.payload, "shown"),
             cwd=text_at(fact.payload, "cwd"),
             rule=text_at(fact.payload, "rule"),
-            args_hash=fields.args_hash,
+            args_hash=fields.args_hash or read_shown(fact).args_hash,
             expires_at=fields.expires_at,
             requested_by=fields.requested_by,
             subagent_id=subagent_of(fact),

@@ -105,13 +105,13 @@ class CancelBody(RequestBody, frozen=True):
 
 
 class DecisionBody(RequestBody, frozen=True):
-    """`argsHash` binds the decision to what was shown; `always` makes an approval permanent."""
+    """`argsHash` is the hash on the card that was shown; `always` makes an approval permanent."""
 
     run_id: Id
     request_id: Id
     decision: Literal["allow", "deny"]
+    args_hash: str
     reason: Reason | None = None
-    args_hash: str | None = None
     always: Literal["thread", "workspace"] | None = None
     response: Any = None
 

@@ -30,6 +30,7 @@ from factwire.edge.routes.request_context import (
 from factwire.facts.resources import (
     Approval,
     ApprovalStatus,
+    DecisionCard,
     Page,
     Preview,
     Run,
@@ -223,6 +224,14 @@ async def read_approval(
     return await run_operations.wait_for_approval(edge_of(request), approval_id, wait)
 
 
+@get("/v1/approvals/{approval_id:str}/card", tags=["approvals"])
+async def read_decision_card(request: EdgeRequest, approval_id: FromPath[str]) -> DecisionCard:
+    """Get exactly what an approval is about, with the hash that a decision is bound to. Nothing is
+    redacted as in the row: a secret is masked within one word, or marked where it cannot be.
+    """
+    return await run_operations.read_card(edge_of(request), approval_id)
+
+
 @get("/v1/approvals/{approval_id:str}/standing-rule", tags=["approvals"])
 async def read_standing_rule(request: EdgeRequest, approval_id: FromPath[str]) -> StandingRule:
     """Get the rule that `always` would grant for an approval, or why there is none."""
@@ -257,6 +266,7 @@ ROUTES: list[Any] = [
     read_diff,
     list_approvals,
     read_approval,
+    read_decision_card,
     read_standing_rule,
     decide_permission,
 ]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from factwire.facts import Fact, redact_text
 from factwire.projection.actions import Action
-from factwire.runtime.action_requests import shown_hash
+from factwire.runtime.action_cards import shown_hash
 from factwire.runtime.mint import FactScope
 from factwire.runtime.policy import (
     PolicyRequest,

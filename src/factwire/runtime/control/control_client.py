@@ -16,13 +16,15 @@ from secrets import token_hex
 from typing import Final, TypeVar
 
 from factwire.runtime.control.control_messages import (
+    ANSWER_BYTES,
     CLIENT_SECONDS,
     CONNECTIONS,
-    LINE_BYTES,
     READ_SECONDS,
     SOCKET_PATH_BYTES,
     CancelReply,
     CancelRequest,
+    CardReply,
+    CardRequest,
     ControlRefusal,
     ControlReply,
     ControlRequest,
@@ -176,6 +178,9 @@ class SocketControls:
     async def decide(self, request: DecideRequest) -> DecideReply | ControlRefusal:
         return await self._send(request, DecideReply)
 
+    async def card(self, request: CardRequest) -> CardReply | ControlRefusal:
+        return await self._send(request, CardReply)
+
     async def cancel(self, request: CancelRequest) -> CancelReply | ControlRefusal:
         return await self._send(request, CancelReply)
 
@@ -224,7 +229,7 @@ async def _ask_socket(path: Path, request: ControlRequest, seconds: float) -> Co
 
 
 async def _exchange(connected: socket.socket, request: ControlRequest) -> ControlReply:
-    reader, writer = await asyncio.open_connection(sock=connected, limit=LINE_BYTES)
+    reader, writer = await asyncio.open_connection(sock=connected, limit=ANSWER_BYTES)
     try:
         writer.write(encode(request))
         await writer.drain()

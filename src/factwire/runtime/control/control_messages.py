@@ -6,8 +6,13 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
+from factwire.facts.resources import DecisionCard
+
 LINE_BYTES: Final = 64 * 1024
-"""Bytes of a request or an answer; a reason is a sentence, not a file."""
+"""Bytes of a request; a reason is a sentence, not a file."""
+
+ANSWER_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of an answer: a card shows a whole change of files."""
 
 READ_SECONDS: Final = 5.0
 """How long a client may take to say what it wants."""
@@ -61,6 +66,7 @@ RefusalCode = Literal[
     "action_already_decided",
     "action_expired",
     "action_changed",
+    "action_not_shown",
     "unknown_turn",
     "turn_ended",
     "turn_not_active",
@@ -83,6 +89,7 @@ REFUSALS: Final[dict[RefusalCode, str]] = {
     "action_already_decided": "the action was already decided differently",
     "action_expired": "the action has expired",
     "action_changed": "the request changed since it was shown",
+    "action_not_shown": "the exact text of the request is gone, so it can only be denied",
     "unknown_turn": "no turn or thread has this id",
     "turn_ended": "the turn has ended, or the thread has no running turn",
     "turn_not_active": "the turn to steer is not running",
@@ -106,15 +113,29 @@ class DecideRequest(
     tag_field="request",
     tag="decide",
 ):
-    """Answer an open action; with `args_hash`, only if it asks for exactly that. `always` makes a
-    yes hold for its pattern from now on.
+    """Answer an open action that asks for exactly what has this `args_hash`. `always` makes a yes
+    hold for its pattern from now on.
     """
 
     action_id: str
     decision: Literal["approve", "deny"]
+    args_hash: str
     reason: str | None = None
-    args_hash: str | None = None
     always: Literal["thread", "workspace"] | None = None
+
+
+class CardRequest(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="request",
+    tag="card",
+):
+    """Ask for exactly what an action is about."""
+
+    action_id: str
 
 
 class CancelRequest(
@@ -187,7 +208,9 @@ class StatusRequest(
     """Ask what runs."""
 
 
-ControlRequest = DecideRequest | CancelRequest | SteerRequest | QueueRequest | StatusRequest
+ControlRequest = (
+    DecideRequest | CardRequest | CancelRequest | SteerRequest | QueueRequest | StatusRequest
+)
 
 
 class DecideReply(
@@ -199,6 +222,14 @@ class DecideReply(
     thread_id: str
     decision: str
     decided_by: str | None = None
+
+
+class CardReply(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="card"
+):
+    """What a person decides about."""
+
+    card: DecisionCard
 
 
 class CancelReply(
@@ -260,7 +291,9 @@ class ControlRefusal(
     message: str
 
 
-ControlReply = DecideReply | CancelReply | SteerReply | QueueReply | StatusReply | ControlRefusal
+ControlReply = (
+    DecideReply | CardReply | CancelReply | SteerReply | QueueReply | StatusReply | ControlRefusal
+)
 
 _requests: Final = msgspec.json.Decoder(ControlRequest)
 _answers: Final = msgspec.json.Decoder(ControlReply)
@@ -277,7 +310,7 @@ def encode(message: ControlRequest | ControlReply) -> bytes:
 
 def decode_request(line: bytes) -> ControlRequest:
     """The request on a line; raises `Malformed`."""
-    request = _decode(_requests, line)
+    request = _decode(_requests, line, LINE_BYTES)
     reason = getattr(request, "reason", None)
     if reason is not None and len(reason) > REASON_CHARACTERS:
         raise Malformed(f"expected a reason of at most {REASON_CHARACTERS} characters, got more")
@@ -286,16 +319,16 @@ def decode_request(line: bytes) -> ControlRequest:
 
 def decode_answer(line: bytes) -> ControlReply:
     """The answer on a line; raises `Malformed`."""
-    return _decode(_answers, line)
+    return _decode(_answers, line, ANSWER_BYTES)
 
 
 def build_refusal(code: RefusalCode, message: str | None = None) -> ControlRefusal:
     return ControlRefusal(code=code, message=message or REFUSALS[code])
 
 
-def _decode(decoder: msgspec.json.Decoder[_Message], line: bytes) -> _Message:
-    if len(line) > LINE_BYTES:
-        raise Malformed(f"expected at most {LINE_BYTES} bytes, got more")
+def _decode(decoder: msgspec.json.Decoder[_Message], line: bytes, limit: int) -> _Message:
+    if len(line) > limit:
+        raise Malformed(f"expected at most {limit} bytes, got more")
     try:
         return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -26,6 +26,8 @@ from factwire.runtime.control.control_messages import (
     WORK_SECONDS,
     CancelReply,
     CancelRequest,
+    CardReply,
+    CardRequest,
     ControlRefusal,
     ControlReply,
     DecideReply,
@@ -44,7 +46,7 @@ from factwire.runtime.control.control_messages import (
     encode,
 )
 from factwire.runtime.control.controls import answer_request
-from factwire.runtime.errors import RuntimeRefused
+from factwire.runtime.errors import RuntimeRefused, UnknownAction
 from factwire.runtime.live_thread import LiveThread
 from factwire.runtime.recovery import find_abandoned_turn
 from factwire.runtime.runtime import Runtime
@@ -129,14 +131,22 @@ class RuntimeControls:
         self._by = by
 
     @_reply_refusals
+    async def card(self, request: CardRequest) -> CardReply | ControlRefusal:
+        thread_id = await self._find_thread(request.action_id)
+        return CardReply(card=await self._runtime.read_card(thread_id, request.action_id))
+
+    async def _find_thread(self, action_id: str) -> str:
+        runtime = self._runtime
+        found = _live_thread(runtime, action_id)
+        found = found or await find_thread_of_action(runtime.journal, action_id)
+        if found is None:
+            raise UnknownAction(f"this runtime has no action {action_id}")
+        return found
+
+    @_reply_refusals
     async def decide(self, request: DecideRequest) -> DecideReply | ControlRefusal:
         runtime = self._runtime
-        thread_id = _live_thread(runtime, request.action_id)
-        thread_id = thread_id or await find_thread_of_action(runtime.journal, request.action_id)
-        if thread_id is None:
-            return build_refusal(
-                "unknown_action", f"this runtime has no action {request.action_id}"
-            )
+        thread_id = await self._find_thread(request.action_id)
         decision = await runtime.decide(
             thread_id,
             request.action_id,

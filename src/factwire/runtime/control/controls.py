@@ -11,6 +11,8 @@ from typing import Any, Final, Protocol
 from factwire.runtime.control.control_messages import (
     CancelReply,
     CancelRequest,
+    CardReply,
+    CardRequest,
     ControlRefusal,
     ControlReply,
     ControlRequest,
@@ -32,6 +34,8 @@ class Controls(Protocol):
     """
 
     async def decide(self, request: DecideRequest) -> DecideReply | ControlRefusal: ...
+
+    async def card(self, request: CardRequest) -> CardReply | ControlRefusal: ...
 
     async def cancel(self, request: CancelRequest) -> CancelReply | ControlRefusal: ...
 
@@ -57,6 +61,7 @@ async def _answer_status(controls: Controls, request: StatusRequest) -> ControlR
 
 _METHODS: Final[dict[type[ControlRequest], Callable[[Controls, Any], Awaitable[ControlReply]]]] = {
     DecideRequest: lambda controls, request: controls.decide(request),
+    CardRequest: lambda controls, request: controls.card(request),
     CancelRequest: lambda controls, request: controls.cancel(request),
     SteerRequest: lambda controls, request: controls.steer(request),
     QueueRequest: lambda controls, request: controls.queue(request),

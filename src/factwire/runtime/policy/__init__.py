@@ -23,6 +23,7 @@ from factwire.runtime.policy.policy_request import (
     ReasonCode,
     effect_of,
     hash_request,
+    hash_shown,
     make_visible,
     show_request,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "evaluate_asking",
     "follow_links",
     "hash_request",
+    "hash_shown",
     "is_readable",
     "make_visible",
     "parse_rule",

@@ -192,7 +192,8 @@ PATHLESS: Final = frozenset({"todoread", "todowrite", "think"})
 class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One use of a tool. `workspace` and `cwd` are real, absolute paths; `paths` are real too, or
     relative to `cwd`: the caller has followed the links. `command` is shell text, or an argv that
-    no shell sees. `effect` is what the caller knows of a tool that the table does not.
+    no shell sees. `effect` is what the caller knows of a tool that the table does not. `place`
+    is which folders `workspace` and `cwd` are, by device and inode.
 
     Two things are about the machine, and neither shown nor hashed: `links` are words of a command
     that lead to another real path (`follow_links`), and `confined` is whether the command runs in a
@@ -208,6 +209,7 @@ class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
     diff: str | None = None
     args: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     effect: Effect | None = None
+    place: str | None = None
     links: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     confined: bool = False
 
@@ -247,6 +249,7 @@ def show_request(request: PolicyRequest) -> str:
         _field("effect", request.effect),
         _field("workspace", request.workspace),
         _field("cwd", request.cwd),
+        _field("place", request.place),
         *_command(request.command),
         *(_field("path", path) for path in request.paths),
         _field("url", request.url),
@@ -259,8 +262,12 @@ def show_request(request: PolicyRequest) -> str:
 
 def hash_request(request: PolicyRequest) -> str:
     """SHA-256 of what is shown, as `sha256:` and 64 hexadecimal digits."""
-    text = (_DOMAIN + show_request(request)).encode()
-    return f"sha256:{hashlib.sha256(text).hexdigest()}"
+    return hash_shown(show_request(request))
+
+
+def hash_shown(shown: str) -> str:
+    """The hash of a request by its canonical text."""
+    return f"sha256:{hashlib.sha256((_DOMAIN + shown).encode()).hexdigest()}"
 
 
 def canonical_json(value: object) -> str:

@@ -41,6 +41,7 @@ from factwire.runtime.processes.process_spec import (
     InvalidSpec,
     NotStarted,
     OutputPiece,
+    PlaceChanged,
     ProcessError,
     ProcessSpec,
     ProgramNotFound,
@@ -121,6 +122,7 @@ class Processes:
         self, spec: ProcessSpec, process_id: str, interrupt: Interrupt | None, stack: ExitStack
     ) -> RunningProcess:
         with folder_inside(spec.cwd, self.workspaces) as folder:
+            _ensure_same_folder(spec, folder)
             plan = await self._plan(spec, folder, process_id)
             if plan is not None:
                 stack.callback(plan.close)
@@ -214,6 +216,13 @@ class Processes:
         }
         process.begin(pipes)
         return process
+
+
+def _ensure_same_folder(spec: ProcessSpec, folder: OpenFolder) -> None:
+    """The folder that is held open is the one that was shown; raises `PlaceChanged`."""
+    found = os.fstat(folder.file)
+    if spec.folder_id not in (None, f"{found.st_dev}:{found.st_ino}"):
+        raise PlaceChanged(f"{spec.cwd} is another folder than when this was shown")
 
 
 _STOP_CATEGORIES: Final = {"time_limit": "timeout"}

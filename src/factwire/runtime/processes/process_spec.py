@@ -28,6 +28,12 @@ class FolderRefused(ProcessError):
     code = "folder_refused"
 
 
+class PlaceChanged(ProcessError):
+    """Another folder is where the one was that was shown."""
+
+    code = "place_changed"
+
+
 class ProgramNotFound(ProcessError):
     code = "program_not_found"
 
@@ -146,7 +152,9 @@ StopStep = Literal["interrupt", "terminate", "kill"]
 
 
 class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One program to run. `cwd` must lie inside an allowed workspace."""
+    """One program to run. `cwd` must lie inside an allowed workspace; `folder_id` is which folder
+    that is, as device and inode, where somebody was shown it.
+    """
 
     argv: tuple[str, ...]
     cwd: str
@@ -157,6 +165,7 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     max_output: int = limits.OUTPUT_CAP
     time_limit: float | None = limits.TIME_LIMIT
     sandbox: SandboxPolicy = SandboxPolicy()
+    folder_id: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.argv, str):

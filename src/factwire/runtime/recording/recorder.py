@@ -359,7 +359,8 @@ class Recorder:
         self, action_id: str, decision: str, *, by: str, reason: str | None = None
     ) -> Decision:
         """Answer an open request."""
-        return await self._open_approvals().decide(action_id, decision, by=by, reason=reason)
+        approvals = self._open_approvals()
+        return await approvals.apply_decision(action_id, decision, by=by, reason=reason)
 
     async def _close(self, turn: TurnRecorder, event_class: str, end: dict[str, str]) -> None:
         turn.end_text()
@@ -398,7 +399,7 @@ class Recorder:
         try:
             row = await edge.wait_for_decision(action_id)
             if row.decision is not None and approvals.require_action(action_id).status == "pending":
-                await approvals.decide(
+                await approvals.apply_decision(
                     action_id,
                     row.decision,
                     by=row.decided_by or "edge",

@@ -10,7 +10,8 @@ from typing import Any, Literal, Protocol, TypedDict, Unpack
 
 from factwire.facts import Fact, RefKind
 from factwire.facts.refs import Ref
-from factwire.runtime.action_requests import ActionRequests, shown_hash
+from factwire.runtime.action_cards import shown_hash
+from factwire.runtime.action_requests import ActionRequests
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.provider import Decision, DecisionRequest

@@ -16,6 +16,7 @@ import msgspec
 
 from factwire.facts import Fact, Ref
 from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.runtime.action_cards import read_place
 from factwire.runtime.policy import Policy, PolicyRequest, evaluate, follow_links
 from factwire.runtime.processes import (
     InvalidSpec,
@@ -231,10 +232,12 @@ async def run(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
     processes = context.resources.processes
     if processes is None:
         raise ToolRefused("programs_unavailable", "this runtime cannot run programs")
+    place = read_place(context.workspace, cwd)
     try:
         spec = ProcessSpec(
             argv=argv,
             cwd=cwd,
+            folder_id=None if place is None else place.rpartition(", ")[2],
             max_output=context.resources.output_bytes,
             time_limit=count_argument(args, "seconds", _SECONDS),
             sandbox=msgspec.structs.replace(
@@ -252,7 +255,12 @@ async def run(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
         return await _Run(context, processes, spec, call).run_to_end()
 
     request = PolicyRequest(
-        tool="run", workspace=context.workspace, cwd=cwd, command=command, confined=confined
+        tool="run",
+        workspace=context.workspace,
+        cwd=cwd,
+        command=command,
+        place=place,
+        confined=confined,
     )
     request = await run_disk_work(follow_links, request)
     return PreparedCall(request=request, prompt="Run this command?", perform=perform)

@@ -22,6 +22,7 @@ TOOL_FAILURES: Final = {
     "invalid_arguments": "the arguments do not have the expected form",
     "permission_denied": "the policy or a person denied it, or nobody answered in time",
     "approval_changed": "what was approved differs from what would be done now",
+    "place_changed": "the workspace or the folder is another one than when it was shown",
     "outside_workspace": "the path is outside the workspace",
     "not_found": "there is no such file or folder",
     "not_a_file": "the path is a folder, a device or something else that contains no text",

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from factwire.projection.actions import Action
+from factwire.runtime.action_cards import bind_place, is_same_place
 from factwire.runtime.mint import FactScope
 from factwire.runtime.policy import (
     Evaluation,
@@ -143,7 +144,8 @@ class Toolbox:
         except ToolRefused as refusal:
             message = f"what was approved can no longer be done: {refusal}"
             raise ToolRefused("approval_changed", message) from refusal
-        await self._await_approval(call, self._host.await_open(action.action_id))
+        asking = self._host.await_open(action.action_id, show_request(work.request))
+        await self._await_approval(call, asking)
         if hash_request(work.request) != action.args_hash:
             raise ToolRefused(
                 "approval_changed", "what was approved differs from what would be done now"
@@ -154,6 +156,9 @@ class Toolbox:
     async def _perform(self, call: ActiveCall, work: PreparedCall) -> CallResult:
         if self.is_stopping:
             raise ToolRefused("cancelled", "the call was cancelled")
+        if not is_same_place(work.request):
+            message = "the workspace or the folder is another one than when this was prepared"
+            raise ToolRefused("place_changed", message)
         return await work.perform(call)
 
     async def _prepare(self, name: str, args: dict[str, Any]) -> PreparedCall:
@@ -164,14 +169,14 @@ class Toolbox:
             raise ToolRefused(
                 "unknown_tool", f"unknown tool {name!r}; choose from {', '.join(TOOLS)}"
             )
-        return await prepare(self._context, args)
+        return _bind_place(await prepare(self._context, args))
 
     async def _prepare_at_server(self, name: str, args: dict[str, Any]) -> PreparedCall:
         """A server may have to be started first, which takes a while."""
         work = await self._context.unless_stopped(self._servers.prepare(name, args))
         if work is None:
             raise ToolRefused("cancelled", "the call was cancelled")
-        return work
+        return _bind_place(work)
 
     def _check_policy(
         self, call: ActiveCall, work: PreparedCall, *, always_ask: bool = False
@@ -224,6 +229,10 @@ class Toolbox:
                 await call.mark_applied()
             why = f": {decision.reason}" if decision.reason else ""
             raise ToolRefused("permission_denied", f"{decision.decision}{why}")
+
+
+def _bind_place(work: PreparedCall) -> PreparedCall:
+    return msgspec.structs.replace(work, request=bind_place(work.request))
 
 
 def _can_be_recorded(args: dict[str, Any]) -> bool:

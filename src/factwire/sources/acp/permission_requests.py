@@ -11,6 +11,7 @@ import msgspec
 
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.runtime.action_cards import bind_place, is_same_place
 from factwire.runtime.policy import (
     PolicyRequest,
     assess_risk,
@@ -70,7 +71,9 @@ class AcpFiles:
         return await run_disk_work(self._files.locate, path)
 
     def _make_request(self, tool: str, path: str, diff: str | None = None) -> PolicyRequest:
-        return PolicyRequest(tool=tool, workspace=str(self._files.root), paths=(path,), diff=diff)
+        return bind_place(
+            PolicyRequest(tool=tool, workspace=str(self._files.root), paths=(path,), diff=diff)
+        )
 
     async def _require_leave(self, request: PolicyRequest, prompt: str, *, is_known: bool) -> None:
         host = self._live.host
@@ -95,6 +98,10 @@ class AcpFiles:
             await host.mark_applied(decision)
         if not decision.allowed:
             raise ToolRefused("permission_denied", decision.reason or decision.decision)
+        if not is_same_place(request):
+            raise ToolRefused(
+                "place_changed", "the workspace is another one than when it was shown"
+            )
 
 
 def _cut_lines(text: str, line: Any, limit: Any) -> str:

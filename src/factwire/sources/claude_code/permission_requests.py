@@ -12,6 +12,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from factwire.facts.json_values import list_at, object_at, text_at
+from factwire.runtime.action_cards import bind_place
 from factwire.runtime.policy import (
     Policy,
     PolicyRequest,
@@ -186,8 +187,10 @@ def check_before_call(policy: Policy, request: PolicyRequest) -> str | None:
 
 def make_question_details(request: PolicyRequest) -> dict[str, Any]:
     """What a question shows beside its words, and what an answer is bound to."""
+    request = bind_place(request)
     return {
         "cwd": request.cwd,
+        "place": request.place,
         "path": request.paths[0] if request.paths else None,
         "severity": assess_risk(request),
         "shown": show_request(request),

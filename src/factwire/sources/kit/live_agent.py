@@ -309,8 +309,10 @@ class LiveTurn:
             yield self.builder.terminal
 
     async def _spill(self, fact: Fact) -> tuple[Fact, ...]:
-        """A fact as it travels: what is too big for one is kept, without secrets, and named."""
-        if plan_spill(fact) is None:
+        """A fact as it travels: what is too big for one is kept, without secrets, and named. What a
+        person decides about stays whole until the runtime has taken it in.
+        """
+        if fact.event_class == "action.required" or plan_spill(fact) is None:
             return (fact,)
         clean = redact_fact(fact).fact
         spill = plan_spill(clean)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from factwire.facts.json_values import object_at
+from factwire.runtime.action_cards import bind_place
 from factwire.runtime.policy import (
     Evaluation,
     PolicyRequest,
@@ -41,13 +42,17 @@ def check_policy(
 
 
 def show_tool_request(live: LiveTurn, question: str, request: PolicyRequest) -> None:
-    """Show a question as the policy sees it; what is allowed always goes by that."""
+    """Show a question as the policy sees it, bound to the place; what is allowed always goes by
+    that.
+    """
+    request = bind_place(request)
     command = request.command
     live.builder.set_question_details(
         question,
         toolName=request.tool,
         command=list(command) if isinstance(command, tuple) else command,
         cwd=request.cwd,
+        place=request.place,
         severity=assess_risk(request),
         shown=show_request(request),
         argsHash=hash_request(request),

@@ -42,6 +42,7 @@ export const CODE_MEANINGS = {
     "outside_workspace": "the path is outside the workspace",
     "patch_mismatch": "the text to replace does not occur exactly once",
     "permission_denied": "the policy or a person denied it, or nobody answered in time",
+    "place_changed": "the workspace or the folder is another one than when it was shown",
     "program_not_found": "there is no such program",
     "programs_unavailable": "this runtime cannot run programs",
     "protocol_error": "the server of the tool rejected the call or violated the protocol",

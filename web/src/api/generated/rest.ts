@@ -192,15 +192,32 @@ export interface CreatedToken {
   token: string;
 }
 
-/** `argsHash` binds the decision to what was shown; `always` makes an approval permanent. */
+/** `argsHash` is the hash on the card that was shown; `always` makes an approval permanent. */
 export interface DecisionBody {
   runId: string;
   requestId: string;
   decision: "allow" | "deny";
+  argsHash: string;
   reason?: string | null;
-  argsHash?: string | null;
   always?: "thread" | "workspace" | null;
   response?: unknown;
+}
+
+/**
+ * Exactly what a person decides about, from the memory of the runtime that asks, where facts and
+ * rows are redacted. `masks` counts the secrets that are masked in the text, each within one
+ * word; `hasOpenSecret` says that one had to be shown, because a mask could have hidden what
+ * runs. Where the exact text is gone there is only a `reason`, and the request can only be
+ * denied. A decision is bound to `argsHash`.
+ */
+export interface DecisionCard {
+  requestId: string;
+  argsHash?: string | null;
+  prompt?: string | null;
+  shown?: string | null;
+  masks?: number;
+  hasOpenSecret?: boolean;
+  reason?: string | null;
 }
 
 /** A way to a diagnostic; its words are in `diagnostics` and not here. */
@@ -1468,6 +1485,13 @@ export interface Operations {
     body: undefined;
     answer: Conversation;
   };
+  /** Get exactly what an approval is about, with the hash that a decision is bound to */
+  readDecisionCard: {
+    path: { approvalId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: DecisionCard;
+  };
   /** Get the diff of a run, as git reports it */
   readDiff: {
     path: { runId: string };
@@ -1718,6 +1742,7 @@ export const OPERATIONS = {
   readAsyncapi: { method: "GET", path: "/asyncapi.json" },
   readBlob: { method: "GET", path: "/v1/blobs/{ref}" },
   readConversation: { method: "GET", path: "/v1/conversations/{conversationId}" },
+  readDecisionCard: { method: "GET", path: "/v1/approvals/{approvalId}/card" },
   readDiff: { method: "GET", path: "/v1/runs/{runId}/diff" },
   readEvents: { method: "GET", path: "/v1/events" },
   readEvidence: { method: "GET", path: "/v1/evidence/{evidenceId}" },
