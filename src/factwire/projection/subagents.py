@@ -17,10 +17,12 @@ from factwire.projection import tasks
 from factwire.projection.diagnostics import add_remark
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
+    adjust_state,
     join_texts,
     other_id,
     read_payload,
     shorten_detail,
+    stated_state,
     subagent_of,
     task_of,
     tool_of,
@@ -156,6 +158,8 @@ def update_subagent(draft: "StateDraft", fact: Fact) -> None:
         return
     thread, path = _ensure_thread(draft, fact, key)
     payload = read_payload(fact, TeammatePayload)
+    if _closes_failed(fact, thread):
+        draft.overruled = fact.id
     _enter_state(draft, fact, thread, path, _next_state(fact, thread, payload))
     if thread.started_at is None and fact.event_class in _STARTING_CLASSES:
         draft.put(thread, path, "started_at", fact.created_at)
@@ -213,16 +217,23 @@ def _enter_state(
 
 
 def _next_state(fact: Fact, thread: SubagentThread, payload: TeammatePayload) -> str | None:
-    """The state that a fact puts a teammate into; a channel says nothing of one that is done."""
-    if _has_channel(fact) and thread.status in _ENDED:
-        return None
+    """The state that a fact puts a teammate into; a channel says nothing of one that is done, and
+    closing one does not hide that it failed.
+    """
     name = fact.event_class or ""
+    if _closes_failed(fact, thread) or (_has_channel(fact) and thread.status in _ENDED):
+        return None
     if name == "agent.completed":
         return bad_end(fact) or _STATES_OF_PHASE.get(fact.phase or "", "completed")
-    if name == "agent.changed" and payload.status is None:
-        return _STATES_OF_PHASE.get(fact.phase or "")
+    if name in _STATED and payload.status is None:
+        phase = fact.phase if name == "agent.changed" else None
+        return _STATES_OF_PHASE.get(phase or "") or stated_state(fact, blocked="waiting")
     state = SUBAGENT_STATES.get(name) or (payload.status if name in _STATED else None)
-    return bad_end(fact) or state if state == "completed" else state
+    return None if state is None else adjust_state(fact, state, blocked="waiting")
+
+
+def _closes_failed(fact: Fact, thread: SubagentThread) -> bool:
+    return fact.event_class == "subagent.closed" and thread.status in ("failed", "cancelled")
 
 
 def _is_main_agent(draft: "StateDraft", fact: Fact, key: str) -> bool:

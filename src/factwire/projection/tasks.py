@@ -14,9 +14,11 @@ from factwire.facts.outcomes import bad_end
 from factwire.facts.refs import refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import (
+    adjust_state,
     join_texts,
     other_id,
     read_payload,
+    stated_state,
     subagent_of,
     task_of,
     turn_of,
@@ -316,11 +318,13 @@ def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
     if name == "task.waiting":
         return _WAITING_STATES.get(payload.reason or "", payload.status or "waiting_input")
     if name in TASK_STATES:
-        state = TASK_STATES[name]
-        return bad_end(fact) or state if state == "completed" else state
-    if name == "task.changed" and payload.status is None and fact.attempt_id is None:
-        return _STATES_OF_PHASE.get(fact.phase or "")
-    return payload.status if name in ("task.updated", "task.changed") else None
+        return adjust_state(fact, TASK_STATES[name], blocked="blocked")
+    if name not in ("task.updated", "task.changed"):
+        return None
+    if payload.status is not None or fact.attempt_id is not None:
+        return payload.status
+    phase = fact.phase if name == "task.changed" else None
+    return _STATES_OF_PHASE.get(phase or "") or stated_state(fact, blocked="blocked")
 
 
 def _describe_task(
@@ -428,8 +432,8 @@ def update_job(draft: "StateDraft", fact: Fact) -> None:
     name = fact.event_class or ""
     job, path = _ensure_job(draft, fact, key)
     state = _JOB_STATES.get(name)
-    if state == "completed":
-        state = bad_end(fact) or state
+    if state is not None:
+        state = adjust_state(fact, state, blocked="blocked")
     if name == "task.changed" and fact.job_item_id is None:
         status = read_payload(fact, TaskPayload).status
         state = status or _STATES_OF_PHASE.get(fact.phase or "")
