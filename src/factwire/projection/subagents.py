@@ -14,11 +14,11 @@ from factwire.facts.outcomes import bad_end
 from factwire.facts.refs import artifact_refs_of, evidence_refs_of, ref_at, refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import tasks
+from factwire.projection.changes import Operation
 from factwire.projection.diagnostics import add_remark
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
     adjust_state,
-    join_texts,
     other_id,
     read_payload,
     shorten_detail,
@@ -299,10 +299,10 @@ def _describe_thread(
         recovery_hint=text_at(fact.payload, "recoveryHint", "recovery_hint"),
         result_ref=ref_at(fact.payload, "resultRef"),
         transcript_ref=ref_at(fact.payload, "transcriptRef"),
-        artifact_refs=join_texts(thread.artifact_refs, artifact_refs_of(fact)),
-        evidence_refs=join_texts(thread.evidence_refs, evidence_refs_of(fact)),
         updated_at=fact.created_at,
     )
+    draft.extend(thread, path, "artifact_refs", artifact_refs_of(fact))
+    draft.extend(thread, path, "evidence_refs", evidence_refs_of(fact))
 
 
 def stated_parent_of(fact: Fact) -> str | None:
@@ -393,9 +393,14 @@ def _add_activity(draft: "StateDraft", fact: Fact, key: str, payload: TeammatePa
 
 
 def _mark_active(draft: "StateDraft", key: str, *, active: bool) -> None:
-    ids = draft.state.subagents.active_thread_ids
-    if active and key not in ids:
-        draft.put(draft.state.subagents, SUBAGENTS_PATH, "active_thread_ids", [*ids, key])
-    elif not active and key in ids:
-        others = [other for other in ids if other != key]
-        draft.put(draft.state.subagents, SUBAGENTS_PATH, "active_thread_ids", others)
+    ids, path = draft.state.subagents.active_thread_ids, f"{SUBAGENTS_PATH}/activeThreadIds"
+    places = draft.memory.index_list(path, ids)
+    if active and key not in places:
+        places[key] = len(ids)
+        ids.append(key)
+        draft.ops.append(Operation("add", f"{path}/-", key))
+    elif not active and key in places:
+        # Those before it may have gone, so that it is at most as far back as it was.
+        place = ids.index(key, 0, places.pop(key) + 1)
+        del ids[place]
+        draft.ops.append(Operation("remove", f"{path}/{place}"))

@@ -309,8 +309,7 @@ def ensure_task(draft: "StateDraft", fact: Fact, task_id: str) -> tuple[Projecte
 def add_subagent(draft: "StateDraft", fact: Fact, task_id: str, subagent_id: str) -> None:
     """Note who works on a task."""
     task, path = ensure_task(draft, fact, task_id)
-    merged = join_texts(task.subagent_ids, [subagent_id])
-    draft.put(task, path, "subagent_ids", merged)
+    draft.extend(task, path, "subagent_ids", [subagent_id])
 
 
 def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
@@ -373,22 +372,26 @@ def _add_refs(draft: "StateDraft", task: ProjectedTask, path: str, fact: Fact) -
     refs = refs_of(fact)
     if not refs:
         return
-    artifacts = _join_refs(task.artifact_refs, fact, "artifactRefs", fact.artifact_refs)
-    evidence = _join_refs(task.evidence_refs, fact, "evidenceRefs", fact.evidence_refs)
-    others = {*(artifacts or ()), *(evidence or ())}
-    outputs = join_texts(task.output_refs, (ref for ref in refs if ref not in others))
-    draft.fill(task, path, artifact_refs=artifacts, evidence_refs=evidence, output_refs=outputs)
+    artifacts = _stated_refs(fact, "artifactRefs", fact.artifact_refs)
+    evidence = _stated_refs(fact, "evidenceRefs", fact.evidence_refs)
+    draft.extend(task, path, "artifact_refs", artifacts)
+    draft.extend(task, path, "evidence_refs", evidence)
+    outputs = [
+        ref
+        for ref in refs
+        if not draft.has_text(task, path, "artifact_refs", ref)
+        and not draft.has_text(task, path, "evidence_refs", ref)
+    ]
+    draft.extend(task, path, "output_refs", outputs)
 
 
-def _join_refs(
-    existing: list[str] | None, fact: Fact, name: str, stated: tuple[str, ...]
-) -> list[str] | None:
+def _stated_refs(fact: Fact, name: str, stated: tuple[str, ...]) -> list[str]:
     """Refs of a task, from the top level or the payload, as texts or as objects, and one by itself
     under the name in the singular.
     """
     rows = [*(list_at(fact.payload.get(name)) or ()), fact.payload.get(name.removesuffix("s"))]
     found = (row if isinstance(row, str) else text_at(object_at(row) or {}, "ref") for row in rows)
-    return join_texts(existing, (*stated, *filter(None, found)))
+    return [*stated, *filter(None, found)]
 
 
 def _update_attempt(
