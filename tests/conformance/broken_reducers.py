@@ -342,6 +342,33 @@ def leaves_subagents_at_work(state: Wire, _: list[Wire]) -> None:
             thread["status"] = "spawned"
 
 
+_NAMED_REFS = ("diff", "outputRefs", "replayRef", "reviewRef", "packRef", "summaryRef")
+
+
+@change_state
+def forgets_what_refs_are_for(state: Wire, _: list[Wire]) -> None:
+    """Lists refs, but not under the names that facts have for them, and shows no inline diff."""
+    rows = [*state["tools"].values(), *state["tasks"].values(), *state["context"]["compactions"]]
+    for row in (*rows, *state["evidence"]["items"].values()):
+        for name in _NAMED_REFS:
+            row.pop(name, None)
+
+
+@change_state
+def keeps_the_latest_failure(state: Wire, _: list[Wire]) -> None:
+    """Forgets why a turn failed once another one has ended."""
+    for turn in [*state["turns"].values()][:-1]:
+        turn.pop("failureCategory", None)
+
+
+@change_state
+def ticks_what_is_closed(state: Wire, events: list[Wire]) -> None:
+    """Shows a subagent that failed as closed."""
+    for event in events:
+        if class_of(event) == "subagent.closed":
+            state["subagents"]["threads"][event["subagentId"]]["status"] = "closed"
+
+
 BROKEN_REDUCERS: dict[str, tuple[Reducer, str]] = {
     "begins_with_the_first_line": (begins_with_the_first_line, "screen.order"),
     "believes_snapshots": (believes_snapshots, "screen.early-snapshots"),
@@ -369,6 +396,9 @@ BROKEN_REDUCERS: dict[str, tuple[Reducer, str]] = {
     "keeps_the_last_text": (keeps_the_last_text, "screen.one-part"),
     "passes_over_statuses_in_payloads": (passes_over_statuses_in_payloads, "screen.outcomes"),
     "leaves_subagents_at_work": (leaves_subagents_at_work, "screen.nothing-left-open"),
+    "forgets_what_refs_are_for": (forgets_what_refs_are_for, "screen.refs"),
+    "keeps_the_latest_failure": (keeps_the_latest_failure, "screen.outcomes"),
+    "ticks_what_is_closed": (ticks_what_is_closed, "screen.outcomes"),
 }
 """Name → a reducer, and the one requirement that it breaks."""
 

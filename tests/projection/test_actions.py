@@ -167,3 +167,24 @@ def test_a_thread_with_a_submitted_turn_is_neither_idle_nor_still_completed():
     assert (state.runtime.status, state.runtime.phase) == ("running", "submitted")
     started = project_facts(*first, tell("turn.started", sequence=3, turnId="two"))
     assert (started.runtime.status, started.runtime.phase) == ("running", "accepted")
+
+
+@pytest.mark.requirement("projection.runtime.status")
+@pytest.mark.parametrize(
+    "end", ["action.resolved", "action.cancelled", "action.canceled", "action.expired"]
+)
+def test_a_run_no_longer_waits_once_the_last_request_is_closed(end: str):
+    tell = FactMaker()
+    facts = [
+        tell("turn.started", turnId="t"),
+        tell("action.required", turnId="t", actionId="a"),
+        tell("action.required", turnId="t", actionId="b"),
+        tell(end, turnId="t", actionId="a", decision="approved"),
+        tell(end, turnId="t", actionId="b", decision="approved"),
+    ]
+    shown = [project_facts(*facts[:count]).runtime for count in (3, 4, 5)]
+    assert [(run.status, run.phase) for run in shown] == [
+        ("waiting", "waiting"),
+        ("waiting", "waiting"),
+        ("running", "acting"),
+    ]

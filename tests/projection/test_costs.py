@@ -1,13 +1,15 @@
 """What a fact costs does not grow with what is in the state: the work is counted, not timed."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 from factwire.facts import Fact
 from factwire.projection import Projection
-from tests.projection.fact_maker import THREAD, FactMaker, project_facts
+from factwire.projection.artifacts import ArtifactVersion
+from tests.projection.fact_maker import THREAD, FactMaker, project_facts, watch_facts
 
 
 class CountedRows(dict[str, Any]):
@@ -88,3 +90,94 @@ def test_entry_and_node_have_lists_of_their_own_though_the_refs_are_read_once() 
     node = state.graph.nodes["tool:c"]
     assert (entry.refs, node.refs) == (["output:1", "output:2"], ["output:1", "output:2"])
     assert entry.refs is not node.refs
+
+
+class CountedText(str):
+    """A text that counts how often it is compared."""
+
+    __slots__ = ()
+    comparisons = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedText.comparisons += 1
+        return super().__eq__(other)
+
+    __hash__ = str.__hash__
+
+
+def count_texts(value: object) -> None:
+    """Let every text in a list of a state count its comparisons."""
+    if isinstance(value, ArtifactVersion):
+        value.version_id = CountedText(value.version_id)
+    elif isinstance(value, msgspec.Struct):
+        for field in value.__struct_fields__:
+            count_texts(getattr(value, field))
+    elif isinstance(value, dict):
+        for row in cast("dict[str, object]", value).values():
+            count_texts(row)
+    elif isinstance(value, list):
+        rows = cast("list[object]", value)
+        for row in rows:
+            count_texts(row)
+        rows[:] = [CountedText(row) if type(row) is str else row for row in rows]
+
+
+_WORK = {"turnId": "t", "taskId": "k"}
+GROWING: dict[str, Callable[[FactMaker, int], Fact]] = {
+    "file.changed": lambda tell, n: tell(
+        "file.changed", turnId="t", artifactId="f", path="a.py", diffRef=f"diff:{n}"
+    ),
+    "artifact.changed": lambda tell, n: tell(
+        "artifact.changed", turnId="t", artifactId="a", refIds=[f"output:{n}"]
+    ),
+    "artifact.versioned": lambda tell, n: tell(
+        "artifact.versioned", turnId="t", artifactId="a", versionId=f"v{n}"
+    ),
+    "evidence.changed": lambda tell, n: tell(
+        "evidence.changed", turnId="t", evidenceId="e", refIds=[f"output:{n}"]
+    ),
+    "task.progress": lambda tell, n: tell(
+        "task.progress", **_WORK, refIds=[f"output:{n}"], artifactRefs=[f"artifact:{n}"]
+    ),
+    "tool.progress": lambda tell, n: tell(
+        "tool.progress", turnId="t", toolCallId="c", refIds=[f"output:{n}"]
+    ),
+    "subagent.spawned": lambda tell, n: tell("subagent.spawned", **_WORK, subagentId=f"s{n}"),
+    "subagent.progress": lambda tell, n: tell(
+        "subagent.progress", **_WORK, subagentId="s", evidenceRefs=[f"evidence:{n}"]
+    ),
+}
+"""Class → facts of it that let the same lists grow."""
+
+
+def cost_of_next(name: str, count: int) -> tuple[int, int]:
+    """What the next fact costs behind many like it: texts that are compared, and characters of its
+    changes.
+    """
+    tell, build, projection = FactMaker(1_000_000), GROWING[name], Projection()
+    projection.apply(tell("turn.submitted", turnId="t"))
+    for number in range(count):
+        projection.apply(build(tell, 1_000_000 + number))
+    count_texts(projection.state)
+    CountedText.comparisons = 0
+    changes = projection.apply(build(tell, 2_000_000))
+    return CountedText.comparisons, sum(len(str(each.value)) for each in changes.ops)
+
+
+@pytest.mark.requirement("projection.cost.lists")
+@pytest.mark.parametrize("name", GROWING)
+def test_a_fact_that_lets_a_list_grow_costs_the_same_however_long_it_is(name: str):
+    comparisons, sent = cost_of_next(name, 300)
+    later_comparisons, later_sent = cost_of_next(name, 1_200)
+    assert max(comparisons, later_comparisons) < 9
+    assert later_sent < sent + 9  # A counter has one more digit, or the oldest row makes room.
+
+
+@pytest.mark.requirement("projection.cost.lists")
+@pytest.mark.parametrize("order", [1, -1])
+def test_subagents_leave_the_list_of_those_at_work_one_by_one(order: int):
+    tell, names = FactMaker(), [f"s{number}" for number in range(80)]
+    facts = [tell("subagent.spawned", **_WORK, subagentId=name) for name in names]
+    facts += [tell("subagent.completed", **_WORK, subagentId=name) for name in names[::order][:60]]
+    state = watch_facts(facts).state
+    assert state.subagents.active_thread_ids == (names[60:] if order == 1 else names[:20])

@@ -72,7 +72,7 @@ def test_texts_are_not_final_while_a_gap_is_reported():
         tell("stream.repair.completed", toSequence=3),
     ]
     before, after = project_facts(*facts[:3]).messages[0], project_facts(*facts).messages[0]
-    assert (before.status, as_json(before.parts)[0]["state"]) == ("streaming", "streaming")
+    assert (before.status, as_json(before.parts)[0]["state"]) == ("stale", "stale")
     assert (after.status, as_json(after.parts)[0]["state"]) == ("final", "final")
 
 

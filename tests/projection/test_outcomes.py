@@ -158,6 +158,82 @@ def test_a_fact_that_says_nothing_of_its_subject_leaves_its_status():
     assert [entry.status for entry in state.timeline] == ["running"]
 
 
+ROWS = {
+    "task": {"taskId": "t"},
+    "subagent": {"subagentId": "s", "taskId": "t"},
+    "job": {"jobId": "j"},
+}
+
+
+def row_of(state: ProjectionState, family: str) -> str:
+    lists = {"task": state.tasks, "subagent": state.subagents.threads, "job": state.jobs}
+    (key,) = {"task": "t", "subagent": "s", "job": "j"}[family]
+    return lists[family][key].status
+
+
+STATED_ROWS = [
+    *(
+        (name, status, row)
+        for name in ("task.updated", "subagent.status")
+        for status, row in (
+            ("running", "running"),
+            ("completed", "completed"),
+            ("failed", "failed"),
+            ("canceled", "cancelled"),
+            ("pending", "unknown"),
+        )
+    ),
+    ("task.updated", "blocked", "blocked"),
+    ("subagent.status", "blocked", "waiting"),
+    *((f"{family}.failed", "canceled", "cancelled") for family in ROWS),
+    *((f"{family}.completed", "failed", "failed") for family in ROWS),
+    ("task.started", "blocked", "blocked"),
+    ("job.started", "blocked", "blocked"),
+    ("subagent.started", "blocked", "waiting"),
+    ("task.created", "running", "running"),
+    ("subagent.spawned", "running", "running"),
+    ("subagent.closed", "failed", "failed"),
+    ("task.created", "pending", "draft"),
+    ("subagent.spawned", "pending", "spawned"),
+]
+
+
+@pytest.mark.requirement("projection.outcome.status")
+@pytest.mark.parametrize(("name", "status", "row"), STATED_ROWS)
+def test_a_stated_status_is_shown_in_every_list(name: str, status: str, row: str):
+    family = name.partition(".")[0]
+    state = project_facts(FactMaker()(name, **TURN, **ROWS[family], status=status))
+    assert row_of(state, family) == row
+    key = {"task": "task:t", "subagent": "subagent:s", "job": "job:j"}[family]
+    assert state.graph.nodes[key].status == row
+    entry = next(entry for entry in state.timeline if entry.entry_id == key)
+    words = {"cancelled": "canceled", "waiting": "blocked", "draft": "pending"}
+    assert entry.status == {**words, "spawned": "pending"}.get(row, row)
+
+
+@pytest.mark.requirement("projection.outcome.status")
+def test_what_the_payload_says_counts_before_a_stated_status():
+    fields = {**TURN, "taskId": "t", "status": "running"}
+    state = project_facts(FactMaker()("task.updated", **fields, payload={"status": "paused"}))
+    assert state.tasks["t"].status == "paused"
+
+
+@pytest.mark.requirement("projection.outcome.status")
+@pytest.mark.parametrize("end", ["subagent.failed", "subagent.completed"])
+def test_closing_a_subagent_does_not_hide_that_it_failed(end: str):
+    tell = FactMaker()
+    state = project_facts(
+        tell("subagent.started", **TURN, **ROWS["subagent"]),
+        tell(end, **TURN, **ROWS["subagent"], failureCategory="no_route"),
+        tell("subagent.closed", **TURN, **ROWS["subagent"]),
+    )
+    failed = end == "subagent.failed"
+    assert row_of(state, "subagent") == ("failed" if failed else "closed")
+    assert state.graph.nodes["subagent:s"].status == ("failed" if failed else "closed")
+    assert state.timeline[0].status == ("failed" if failed else "completed")
+    assert state.team_workbench.roster_nodes["s"].status == ("failed" if failed else "closed")
+
+
 # The end of a turn.
 
 

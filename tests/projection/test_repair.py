@@ -167,3 +167,26 @@ def test_rows_that_say_nothing_are_left_out(rows: Any):
     tell = FactMaker()
     state = project_facts(tell("turn.started", **TURN), tell("messages.snapshot", messages=rows))
     assert [text for _, found in texts(state) for text in found] == []
+
+
+@pytest.mark.requirement("projection.repair.messages")
+@pytest.mark.parametrize(
+    ("end", "row", "status"),
+    [
+        ("turn.canceled", {}, "interrupted"),
+        ("turn.failed", {}, "interrupted"),
+        ("turn.canceled", {"status": "final"}, "final"),
+        ("turn.completed", {}, "final"),
+    ],
+)
+def test_a_snapshot_that_repeats_a_text_that_was_cut_off_does_not_make_it_whole(
+    end: str, row: dict[str, Any], status: str
+):
+    tell = FactMaker()
+    state = project_facts(
+        tell("turn.started", turnId="t"),
+        tell("model.delta", turnId="t", messageId="m", delta="Half"),
+        tell(end, turnId="t"),
+        tell("messages.snapshot", messages=[{"messageId": "m", "text": "Half", **row}]),
+    )
+    assert state.messages[0].status == status

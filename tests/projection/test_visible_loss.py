@@ -458,3 +458,138 @@ def test_no_input_loses_a_fact_in_silence(
                 for count in ("received", "repeated"):
                     del document["hydration"][count]
             assert unrepeated == [wanted, wanted]
+
+
+# Texts of which a part may be missing.
+
+
+def joined_text(*ends: tuple[str, dict[str, Any]]) -> list[Fact]:
+    """A text of two pieces, of which a reader sees the second and what ends it."""
+    tell = FactMaker()
+    tell("turn.started", **TURN)
+    tell("model.delta", **PART, delta="one ")
+    return [tell("model.delta", **PART, delta="two"), *(tell(name, **ids) for name, ids in ends)]
+
+
+def text_rows(state: ProjectionState) -> tuple[str, str, str]:
+    """A text by its message, its part and its timeline entry."""
+    message = state.messages[-1]
+    (part,) = (row for row in as_json(message.parts) if row["type"] == "text")
+    entry = next(row for row in state.timeline if row.entry_id.startswith("text:"))
+    return message.status, part["state"], entry.status
+
+
+JOINED_ENDS: list[tuple[str, dict[str, Any], tuple[str, str, str]]] = [
+    ("turn.completed", TURN, ("stale", "stale", "stale")),
+    ("turn.failed", TURN, ("stale", "stale", "stale")),
+    ("turn.canceled", TURN, ("stale", "stale", "stale")),
+    ("model.completed", PART, ("streaming", "stale", "completed")),
+    ("model.completed", {**PART, "text": "one two"}, ("final", "final", "completed")),
+    ("model.completed", {**TURN, "text": "one two"}, ("final", "final", "completed")),
+    ("model.completed", {**TURN, "messageId": "m", "text": "!"}, ("final", "final", "completed")),
+]
+
+
+@pytest.mark.requirement("projection.loss.visible")
+@pytest.mark.parametrize(("end", "ids", "rows"), JOINED_ENDS)
+def test_a_text_that_was_joined_in_the_middle_is_good_only_once_it_came_whole(
+    end: str, ids: dict[str, Any], rows: tuple[str, str, str]
+):
+    facts = joined_text((end, ids))
+    assert text_rows(project_live(facts)) == rows
+    assert text_rows(project(facts)) == rows
+
+
+@pytest.mark.requirement("projection.loss.visible")
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_text_that_was_joined_in_the_middle_is_final_once_the_facts_before_it_came(missing: int):
+    tell = FactMaker()
+    before = [tell("turn.started", **TURN), tell("model.delta", **PART, delta="one ")]
+    facts = [*before, *joined_text(("turn.completed", TURN))]
+    joined = Projection(THREAD)
+    joined.apply_all([*facts[2:], facts[missing], facts[1 - missing]])
+    assert joined.snapshot() == encode_state(project(facts))
+    assert text_rows(joined.state) == ("final", "final", "completed")
+
+
+@pytest.mark.requirement("projection.loss.visible")
+def test_a_text_of_a_turn_that_began_after_the_stream_was_joined_is_whole():
+    tell = FactMaker(7)
+    later = {"turnId": "later"}
+    state = project_live(
+        [
+            tell("tool.progress", **TURN, toolCallId="c"),
+            tell("turn.started", **later),
+            tell("model.delta", **later, messageId="n", delta="all"),
+            tell("turn.completed", **later),
+        ]
+    )
+    assert text_rows(state) == ("final", "final", "completed")
+
+
+@pytest.mark.requirement("projection.loss.visible")
+@pytest.mark.parametrize("end", ["turn.completed", "turn.failed", "turn.canceled"])
+@pytest.mark.parametrize("last", [{}, {"text": "one two three"}])
+def test_a_text_with_a_hole_is_stale_after_its_turn(end: str, last: dict[str, Any]):
+    tell = FactMaker()
+    facts = [
+        tell("turn.started", **TURN),
+        *(tell("model.delta", **PART, delta=piece) for piece in ("one ", "two ", "three")),
+        tell("model.completed", **PART, **last),
+        tell(end, **TURN),
+    ]
+    state = project([fact for fact in facts if fact.sequence != 3])
+    assert (state.hydration.status, text_rows(state)[:2]) == ("degraded", ("stale", "stale"))
+    assert text_rows(state)[2] in ("completed", "stale")
+    assert text_rows(project(facts))[1] == "final"
+
+
+# Doubts of one thread and of its children.
+
+
+_CHILD = {"subagentId": "s", "taskId": "t", "parentThreadId": THREAD, "turnId": "inner"}
+_MESSAGES: dict[str, Any] = {"fromSequence": 1, "toSequence": 9, "messages": []}
+
+DOUBTS: list[tuple[str, dict[str, Any]]] = [
+    ("starts_late", {}),
+    ("gap_reported", {"name": "stream.gap.detected"}),
+    ("repair_started", {"name": "stream.repair.started"}),
+]
+
+
+@pytest.mark.requirement("projection.loss.visible")
+@pytest.mark.parametrize(("reason", "opener"), DOUBTS)
+@pytest.mark.parametrize("doubted", ["main", "child"])
+@pytest.mark.parametrize("repaired", ["main", "child"])
+def test_a_repair_settles_the_doubts_of_its_own_thread_alone(
+    reason: str, opener: dict[str, Any], doubted: str, repaired: str
+):
+    late = reason == "starts_late"
+    tell = FactMaker(3 if late and doubted == "main" else 1)
+    child = FactMaker(3 if late and doubted == "child" else 1, thread="child")
+    facts = [tell("turn.started", **TURN), child("turn.started", **_CHILD)]
+    if not late:
+        facts.append((tell if doubted == "main" else child)(opener["name"]))
+    shown = reason if doubted == "main" else f"child_{reason}"
+    joined = Projection(THREAD)
+    joined.apply_all(facts)
+    assert joined.state.hydration.reasons == [shown]
+    teller, ids = (tell, {}) if repaired == "main" else (child, _CHILD)
+    joined.apply(teller("stream.repair.completed", sequence=10, **{**ids, **_MESSAGES}))
+    joined.close()
+    assert (shown in joined.state.hydration.reasons) is (doubted != repaired)
+
+
+@pytest.mark.requirement("projection.loss.visible")
+def test_the_repair_of_one_child_leaves_the_doubt_about_another():
+    tell, joined = FactMaker(), Projection(THREAD)
+    children = [FactMaker(3, thread=name) for name in ("one", "two")]
+    joined.apply(tell("turn.started", **TURN))
+    for child in children:
+        ids = {**_CHILD, "subagentId": child.thread, "turnId": f"in-{child.thread}"}
+        joined.apply(child("turn.started", **ids))
+    reasons: list[list[str]] = []
+    for child in children:
+        joined.apply(child("snapshot.repaired", **_CHILD, **_MESSAGES))
+        reasons.append([*joined.state.hydration.reasons])
+    assert reasons == [["child_starts_late"], []]

@@ -286,7 +286,7 @@ def empty_repair(script: Script) -> Any:
     return [
         equals("/hydration/status", "degraded"),
         count("/hydration/gaps", 1),
-        equals("/messages/1/parts/0/state", "streaming"),
+        equals("/messages/1/parts/0/state", "stale"),
     ]
 
 
@@ -321,6 +321,69 @@ def prompt_left_out(script: Script) -> Any:
     return [count("/messages", 1), text(0, 0, "8080"), count("/diagnostics/items", 1)]
 
 
+PATCH: Final = "--- a/port\n+++ b/port\n@@ -1 +1 @@\n-8000\n+8080\n"
+
+
+@delivery(
+    "Refs and inline diffs are shown with what they belong to, under their own names.",
+    "screen.refs",
+)
+def refs_in_place(script: Script) -> Any:
+    script.begin("Change the port.")
+    script.tell("tool.started", "Patch", {"toolName": "patch"}, **CALL)
+    script.tell("tool.result", "Patch", {"diff": PATCH}, **CALL)
+    work = {"task_id": "tsk_a"}
+    script.tell("task.created", "Task", {"objective": "Change it"}, **work)
+    steps = {"progress": {"completedSteps": 1, "totalSteps": 2}}
+    script.tell("task.progress", "Task", steps, **work)
+    ends = {"outputs": ["output:port"], "evidenceRefs": ["evidence:port"]}
+    script.tell("task.completed", "Task", ends, **work)
+    refs = {"replayRef": "replay:1", "reviewRef": "review:1", "packRef": "pack:1"}
+    script.tell("evidence.changed", "Evidence", refs, evidence_id="evd_1")
+    made = {"kind": "file"}
+    script.tell("subagent.spawned", "A", {"name": "a"}, **TEAM)
+    script.tell("artifact.created", "Port", made, artifact_id="art_1", **TEAM)
+    script.tell("subagent.completed", "A", **TEAM)
+    script.tell("context.compaction.started", "Compaction")
+    script.tell("context.compaction.completed", "Compaction", {"summaryRef": "summary:1"})
+    script.end()
+    return [
+        equals("/tools/call_1/diff", PATCH),
+        equals("/tasks/tsk_a/outputRefs", ["output:port"]),
+        equals("/tasks/tsk_a/evidenceRefs", ["evidence:port"]),
+        equals("/tasks/tsk_a/completedSteps", 1),
+        equals("/tasks/tsk_a/totalSteps", 2),
+        *(equals(f"/evidence/items/evd_1/{name}", ref) for name, ref in refs.items()),
+        equals("/artifacts/art_1/taskId", "tsk_a"),
+        equals("/artifacts/art_1/subagentId", "sub_a"),
+        equals("/context/compactions/0/summaryRef", "summary:1"),
+    ]
+
+
+@delivery("Why a turn failed is shown after the next one has failed, too.", "screen.outcomes")
+def failures_of_two_turns(script: Script) -> Any:
+    for turn, category in (("trn_1", "timeout"), ("trn_2", "rate_limited")):
+        script.begin("Try it.", turn)
+        script.end("failed", {"failureCategory": category, "recoveryHint": "Try again."})
+    return [
+        equals("/turns/trn_1/failureCategory", "timeout"),
+        equals("/turns/trn_2/failureCategory", "rate_limited"),
+        equals("/runtime/failureCategory", "rate_limited"),
+    ]
+
+
+@delivery("Closing a subagent does not hide that it failed.", "screen.outcomes")
+def failed_subagent_closed(script: Script) -> Any:
+    script.begin("Find out.")
+    script.tell("subagent.spawned", "A", {"name": "a"}, **TEAM)
+    script.tell("subagent.failed", "A", {"failureCategory": "timeout"}, **TEAM)
+    script.tell("subagent.closed", "A", **TEAM)
+    return [
+        equals("/subagents/threads/sub_a/status", "failed"),
+        equals("/graph/nodes/subagent:sub_a/status", "failed"),
+    ]
+
+
 SCENARIOS: Final[tuple[SceneScript, ...]] = (
     *EARLY,
     first_fact_last,
@@ -338,4 +401,7 @@ SCENARIOS: Final[tuple[SceneScript, ...]] = (
     empty_repair,
     turns_counted_apart,
     prompt_left_out,
+    refs_in_place,
+    failures_of_two_turns,
+    failed_subagent_closed,
 )

@@ -342,12 +342,11 @@ def foreign_thread(told: Recorder) -> None:
     {
         "status": "completed",
         "hydration": "degraded",
-        "unfinished": ["text:trn_count:msg_count:msg_count%3Atext"],
         "counts": {"messages": 2, "parts": 2, "timeline": 2, "nodes": 1},
         "gaps": ["3-3"],
         "conversation": [
             "user: Count to a thousand.",
-            "assistant (streaming): " + " ".join(str(n) for n in range(2, 1026)) + " ",
+            "assistant (stale): " + " ".join(str(n) for n in range(2, 1026)) + " ",
         ],
         "diagnostics": ["error window_overflow"],
     },

@@ -323,6 +323,14 @@ _LOSS: Final = requirements(
     },
 )
 
+_COSTS: Final = requirements(
+    "design, how a fact flows",
+    {
+        "projection.cost.lists": "A fact that adds to a list costs the same however long the list "
+        "is, and its changes carry only what is new.",
+    },
+)
+
 PROJECTION_RULE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_RULES,
     *_LAWS,
@@ -332,4 +340,5 @@ PROJECTION_RULE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_SCENARIOS,
     *_OUTCOMES,
     *_LOSS,
+    *_COSTS,
 )

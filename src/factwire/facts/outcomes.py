@@ -167,7 +167,9 @@ def _combine_status(name: str, status: str, word: str | None) -> str | None:
     is_default = stated == status_of(name)
     if meaning is not None:
         return meaning if is_default or stated in ENDED_STATUSES else stated
-    return word or (None if is_default else stated)
+    if is_default or (name in _SILENT_CLASSES and name.partition(".")[0] in LASTING_FAMILIES):
+        return word
+    return word or stated
 
 
 def status_of_silent(fact: Fact) -> str:

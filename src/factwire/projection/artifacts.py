@@ -5,6 +5,7 @@ Content is kept as refs; only a diff that a fact states inline is shown as it is
 room. What no fact says reads `unknown`; a verdict is only what a fact states.
 """
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from factwire.facts.classes.payloads import ArtifactPayload, BenchmarkPayload, EvidencePayload
@@ -255,11 +256,10 @@ def _add_version(
     fact: Fact,
     refs: dict[str, str | None],
 ) -> None:
-    version_id = artifact.version_id or ""
-    ids = (version.version_id for version in artifact.versions)
-    index = next((place for place, each in enumerate(ids) if each == version_id), None)
-    if index is None:
-        index = len(artifact.versions)
+    version_id, rows = artifact.version_id or "", artifact.versions
+    places = draft.memory.index_list(f"{path}/versions", rows, attrgetter("version_id"))
+    index = places.setdefault(version_id, len(rows))
+    if index == len(rows):
         version = ArtifactVersion(
             version_id=version_id, event_id=fact.id, created_at=fact.created_at
         )
@@ -502,9 +502,9 @@ def _describe_evidence(
         summary=shorten_detail(payload.summary),
         url=payload.url,
         **_evidence_refs(fact),
-        refs=join_texts(item.refs, refs_of(fact)),
         updated_at=fact.created_at,
     )
+    draft.extend(item, path, "refs", refs_of(fact))
 
 
 def _cite_evidence(draft: "StateDraft", fact: Fact, item: EvidenceItem) -> None:

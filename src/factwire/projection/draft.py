@@ -7,7 +7,7 @@ to None removes it. The index follows from the state alone and is rebuilt when a
 restored.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
@@ -31,6 +31,9 @@ from factwire.projection.tasks import Job, ProjectedTask
 from factwire.projection.timeline import TimelineEntry
 from factwire.projection.tools import is_open
 from factwire.projection.views import Text
+
+INDEXED_ROWS: Final = 32
+"""Rows of a list that are searched one by one; a longer list has an index."""
 
 
 class RowLookup:
@@ -100,6 +103,7 @@ class StateIndex:
         "has_turns_beside",
         "jobs_by_item",
         "lacks_facts",
+        "lists",
         "lookups",
         "message_places",
         "names",
@@ -167,7 +171,21 @@ class StateIndex:
             ProjectedTask: (self.tasks_by_remote_id, self.tasks_by_status),
             Job: (self.jobs_by_item,),
         }
+        self.lists: dict[str, tuple[list[Any], dict[str, int]]] = {}
         self.index_messages(state.messages)
+
+    def index_list(
+        self, path: str, rows: list[Any], key: Callable[[Any], str] = str
+    ) -> dict[str, int]:
+        """The place of each row of a list, so that a long one is not searched for every fact.
+        Whoever adds a row or takes one out does so here as well; where one was taken out, those
+        behind it are nearer than their places.
+        """
+        found = self.lists.get(path)
+        if found is None or found[0] is not rows:
+            found = rows, {key(row): place for place, row in enumerate(rows)}
+            self.lists[path] = found
+        return found[1]
 
     def track_entry(self, entry: TimelineEntry, place: int) -> None:
         """Keep an entry among the open ones of its turn, or take it out, as it reads now."""
@@ -402,11 +420,23 @@ class StateDraft:
         if existing is None:
             self.put(node, path, field, list(dict.fromkeys(texts)) or None)
             return
-        place = f"{path}/{wire_spelling_of_field(field)}/-"
+        place = f"{path}/{wire_spelling_of_field(field)}"
+        is_long = len(existing) >= INDEXED_ROWS
+        places = self.memory.index_list(place, existing) if is_long else None
         for text in texts:
-            if text not in existing:
+            if text not in (existing if places is None else places):
+                if places is not None:
+                    places[text] = len(existing)
                 existing.append(text)
-                self.ops.append(Operation("add", place, text))
+                self.ops.append(Operation("add", f"{place}/-", text))
+
+    def has_text(self, node: msgspec.Struct, path: str, field: str, text: str) -> bool:
+        """Whether a list of a node has a text."""
+        existing: list[str] = getattr(node, field) or []
+        if len(existing) < INDEXED_ROWS:
+            return text in existing
+        place = f"{path}/{wire_spelling_of_field(field)}"
+        return text in self.memory.index_list(place, existing)
 
     def grow(self, text: Text, path: str, piece: str) -> None:
         """Add a piece to a text."""

@@ -15,7 +15,6 @@ from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.changes import Operation
 from factwire.projection.limits import GRAPH_DEPTH
 from factwire.projection.payload_fields import (
-    join_texts,
     other_id,
     subagent_of,
     task_of,
@@ -237,7 +236,7 @@ def _draw_node(
         if starts and node.started_at is None:
             draft.put(node, path, "started_at", fact.created_at)
         if refs:
-            draft.put(node, path, "refs", join_texts(node.refs, refs))
+            draft.extend(node, path, "refs", refs)
         if status is not None:
             draft.put(node, path, "completed_at", ended)
     if kind == "run":

@@ -55,6 +55,7 @@ HydrationStatus = Literal["idle", "hydrating", "live", "stale", "repairing", "de
 
 LACKING_REASONS: Final = frozenset(
     {"gap_reported", "starts_late", "late_facts", "sequence_conflict", "messages_missing"}
+    | {"child_gap_reported"}
 )
 """Reasons that mean that facts of the thread are not in the state."""
 
@@ -100,6 +101,19 @@ def idle_hydration() -> Hydration:
     )
 
 
+def name_doubt(draft: "StateDraft", fact: Fact, reason: str) -> str:
+    """What a reason to doubt is called where a fact gives it: a child's thread has its own."""
+    return reason if fact.thread_id in (None, draft.state.thread_id) else f"{_OF_CHILD}{reason}"
+
+
+def is_of_child(reason: str) -> bool:
+    """Whether a reason is about the thread of a child."""
+    return reason.startswith(_OF_CHILD)
+
+
+_OF_CHILD: Final = "child_"
+
+
 def add_doubt(draft: "StateDraft", reason: str, at: int | None = None) -> None:
     """Something keeps the state from being whole until a snapshot or a repair comes that covers
     the place `at` where it showed.
@@ -131,7 +145,7 @@ def settle_hydration(draft: "StateDraft", lanes: "list[Lane]") -> None:
 
 
 def _hydration_status(hydration: Hydration, lanes: "list[Lane]") -> HydrationStatus:
-    if "repair_started" in hydration.reasons:
+    if not {"repair_started", "child_repair_started"}.isdisjoint(hydration.reasons):
         return "repairing"
     if any(lane.lost or lane.earlier for lane in lanes):
         return "degraded"
@@ -228,6 +242,10 @@ class Lane:
     def is_covered(self, first: int, last: int) -> bool:
         """Whether a repair or a read model stands in for all of these sequences."""
         return any(start <= first and last <= end for start, end in self.covered)
+
+    def lacks_beginning(self) -> bool:
+        """Whether the thread was joined in the middle and nothing stands in for what was before."""
+        return self.start is not None and self.start > 1 and not self.is_covered(1, self.start - 1)
 
     def give_up(self, cursor: int = SEQUENCE_MAX) -> Iterator[tuple[int, Fact]]:
         """Take out all that was held, up to `cursor`, and pass over the holes in between."""

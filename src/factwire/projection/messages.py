@@ -20,6 +20,7 @@ from factwire.facts.classes.payloads import Person, to_person
 from factwire.facts.fact import Fact, RunEntity, id_in_payload, id_of
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.facts.outcomes import bad_end
+from factwire.projection import hydration
 from factwire.projection.changes import Operation
 from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, turn_of
 from factwire.projection.turns import find_entity, is_in_ended_turn
@@ -86,7 +87,7 @@ def _list_open_parts(draft: "StateDraft", fact: Fact, kind: str) -> "Sequence[Pa
         if message.turn_id == turn and message.subagent_id == speaker and message.role != "user"
         for part in message.parts
         if (handle := memory.parts_by_id.get((place, kind, part.part_id))) is not None
-        and getattr(part, "state", None) == "streaming"
+        and getattr(part, "state", None) in ("streaming", "stale")
         and getattr(part, "settles", None) is None
     ]
 
@@ -372,9 +373,23 @@ def end_turn_messages(draft: "StateDraft", fact: Fact) -> None:
         if not is_in_ended_turn(draft, fact, message.turn_id, message.subagent_id):
             continue
         if draft.memory.unreconciled:
-            draft.put(message, path, "settles", state)
+            _leave_in_doubt(draft, message, path, state)
         else:
             close_message(draft, message, path, fact.created_at, state)
+
+
+def _leave_in_doubt(draft: "StateDraft", message: Message, path: str, state: PartState) -> None:
+    """A turn is over, and facts from before its end are missing: its texts are stale, and end as
+    they are known to end once nothing is missing.
+    """
+    place = int(path.rpartition("/")[2])
+    for index, part in enumerate(message.parts):
+        if isinstance(part, TEXT_PARTS) and part.state == "streaming":
+            settles, part_path = part.settles or state, f"{path}/parts/{index}"
+            _end_part(draft, part, part_path, place, "stale")
+            draft.put(part, part_path, "settles", settles)
+    draft.put(message, path, "settles", state)
+    draft.put(message, path, "status", "stale")
 
 
 def settle_messages(draft: "StateDraft") -> None:
@@ -407,12 +422,25 @@ def _ensure_text_part(draft: "StateDraft", fact: Fact, *, ends: bool) -> PartHan
     if handle is not None and ends and is_another_text(draft, fact, handle):
         own, handle = f"{own}:{len(handle.message.parts)}", None
     if handle is None:
-        part = TextPart(part_id=own, message_id=message_id, text=Text(), state="streaming")
+        state: PartState = "stale" if _may_lack_beginning(draft, fact) else "streaming"
+        part = TextPart(part_id=own, message_id=message_id, text=Text(), state=state)
         handle = add_part(draft, fact, part)
     turn = fact.turn_id
     if turn is not None and handle.message.turn_id == turn:
         draft.memory.parts[turn, message_id, part_id] = handle
     return handle
+
+
+def _may_lack_beginning(draft: "StateDraft", fact: Fact) -> bool:
+    """Whether a text may have begun before its stream was joined: in a turn whose start nobody
+    saw. Behind a read model, the thread of a child that goes on does not show that.
+    """
+    state, turn = draft.state, turn_of(fact)
+    reason = hydration.name_doubt(draft, fact, "starts_late")
+    is_restored = hydration.is_of_child(reason) and state.read_model.event_cursor is not None
+    if reason not in state.hydration.reasons or is_restored:
+        return False
+    return not state.messages if turn is None else turn not in state.turns
 
 
 def is_another_text(draft: "StateDraft", fact: Fact, handle: PartHandle) -> bool:

@@ -7,13 +7,19 @@ common with its payload, by a table that is made from the two types.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 
 from factwire.facts.classes.payloads import Payload
 from factwire.facts.fact import Fact, id_in_payload
-from factwire.facts.outcomes import CLASS_STATUSES, ENDED_STATUSES, call_outcome
+from factwire.facts.outcomes import (
+    CLASS_STATUSES,
+    ENDED_STATUSES,
+    bad_end,
+    call_outcome,
+    status_shown,
+)
 from factwire.facts.refs import Ref
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.limits import DETAIL_CHARACTERS
@@ -96,6 +102,27 @@ def outcome_of(fact: Fact) -> str:
     if outcome == "completed" and fact.phase in ("cancelled", "interrupted"):
         return "canceled"
     return outcome if outcome in ENDED_STATUSES else CLASS_STATUSES[fact.event_class or ""] or ""
+
+
+def adjust_state(fact: Fact, state: str, *, blocked: str) -> str:
+    """The state that a class means, as the status of the fact puts it: what failed or was cancelled
+    did not complete, what runs is past waiting for that, and what is blocked does not run.
+    """
+    if state in ("completed", "failed", "closed"):
+        return bad_end(fact) or state
+    states = {"running": "running", "blocked": blocked}
+    return states.get(status_shown(fact) or "", state) if state in _EARLY_STATES else state
+
+
+_EARLY_STATES: Final = frozenset({"draft", "queued", "accepted", "spawned", "running"})
+"""States of which a status may say that more is the case."""
+
+
+def stated_state(fact: Fact, *, blocked: str) -> str | None:
+    """The state that the status of a fact alone means, where its class says nothing about it."""
+    states = {"canceled": "cancelled", "blocked": blocked, "pending": None, UNKNOWN: None}
+    status = status_shown(fact)
+    return states.get(status, status) if status else None
 
 
 def _valid_fields(payload: dict[str, Any], kind: type[Payload]) -> dict[str, Any]:

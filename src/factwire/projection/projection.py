@@ -205,6 +205,7 @@ class Projection:
         doubted = whole.doubted_at
         has_messages = doubted is not None and doubted <= self._main.covered_messages
         reported = "gap_reported" in whole.reasons and not has_messages
+        reported |= "child_gap_reported" in whole.reasons
         self._draft.memory.unreconciled = lost or reported
 
     @property
@@ -465,8 +466,9 @@ class Projection:
     def _begin_lane(self, lane: Lane, fact: Fact, sequence: int) -> None:
         lane.begin(sequence)
         if sequence > 1 and fact.event_class not in _BEGINNINGS:
-            reason = "starts_late" if lane is self._main else "child_starts_late"
-            hydration.add_doubt(self._draft, reason, sequence - 1)
+            is_main = lane is self._main
+            reason = "starts_late" if is_main else "child_starts_late"
+            hydration.add_doubt(self._draft, reason, sequence - 1 if is_main else None)
 
     def _begin_run(self, lane: Lane, fact: Fact, sequence: int) -> None:
         """Another run of the thread counts by itself; what the one before misses stays listed."""
@@ -685,7 +687,7 @@ class Projection:
         if row is not None and row.repairs:
             cover_lane(lane, fact)
         if fact.event_class in REPAIRS:
-            settle_repair(self._draft, lane, fact)
+            settle_repair(self._draft, lane, self._lanes.values(), fact)
         self._settle_order()
 
     def _settle_order(self) -> None:

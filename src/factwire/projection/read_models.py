@@ -368,7 +368,7 @@ def _strongest_status(statuses: Iterable[str]) -> str:
 def _list_doubts(state: ProjectionState) -> list[str]:
     """What a state that is restored from here has to doubt, too."""
     is_restored = state.read_model.event_cursor is not None
-    passing = {"repair_started"}
+    passing = {"repair_started", "child_repair_started"}
     if is_restored:
         # Where a child's thread was when the read model was made, nobody knows; it does not show
         # that facts of it are missing.

@@ -4,9 +4,9 @@ A snapshot stands in for facts that are missing. It never completes a tool or an
 never takes away an open action or a failed tool; only messages can be replaced by one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -18,7 +18,7 @@ from factwire.facts.limits import NESTING_DEPTH, PAYLOAD_CHARACTERS, SEQUENCE_MA
 from factwire.projection import hydration, messages
 from factwire.projection.changes import Operation
 from factwire.projection.diagnostics import add_remark
-from factwire.projection.messages import Message, Part, TextPart
+from factwire.projection.messages import Message, Part, PartState, TextPart
 from factwire.projection.payload_fields import shorten_detail
 from factwire.projection.views import Text
 
@@ -79,22 +79,30 @@ def lacks_facts(draft: "StateDraft", lanes: "list[Lane]", fact: Fact) -> bool:
     )
 
 
-def settle_repair(draft: "StateDraft", lane: "Lane", fact: Fact) -> None:
+def settle_repair(
+    draft: "StateDraft", lane: "Lane", children: "Iterable[Lane]", fact: Fact
+) -> None:
     """End what was in doubt as far as a repair covers it: everything in the range that it states
-    the messages of, and a gap that was reported where no fact of the range is missing.
+    the messages of, and a gap that was reported where no fact of the range is missing. A repair on
+    the thread of a child says nothing of this one, and the other way round.
     """
     if fact.event_class == "stream.repair.completed":
-        hydration.clear_doubt(draft, "repair_started")
-    stated, doubted = repaired_range(fact), draft.state.hydration.doubted_at
+        hydration.clear_doubt(draft, hydration.name_doubt(draft, fact, "repair_started"))
+    stated, is_child = repaired_range(fact), lane.thread_id is not None
+    doubted = None if is_child else draft.state.hydration.doubted_at
     if stated is None or (doubted is not None and doubted > stated[1]):
         return
     if not carries_messages(fact):
         if not lane.misses_between(*stated):
-            hydration.clear_doubt(draft, "gap_reported")
+            hydration.clear_doubt(draft, hydration.name_doubt(draft, fact, "gap_reported"))
         return
+    lacks_beginning = (
+        any(each.lacks_beginning() for each in children) if is_child else stated[0] > 1
+    )
     for reason in draft.state.hydration.reasons:
-        starts_late = reason == "starts_late" and stated[0] > 1
-        if reason != "state_delta_failed" and not starts_late:
+        starts_late = reason.endswith("starts_late") and lacks_beginning
+        is_here = hydration.is_of_child(reason) is is_child and reason != "state_delta_failed"
+        if is_here and not starts_late:
             hydration.clear_doubt(draft, reason)
 
 
@@ -210,11 +218,13 @@ def _is_outdated(draft: "StateDraft", fact: Fact) -> bool:
 
 def report_gap(draft: "StateDraft", fact: Fact) -> None:
     add_remark(draft, fact, "stream_gap_reported", text_at(fact.payload, "reason") or fact.title)
-    hydration.add_doubt(draft, "gap_reported", None if fact.sequence is None else fact.sequence - 1)
+    reason = hydration.name_doubt(draft, fact, "gap_reported")
+    is_numbered = fact.sequence is not None and not hydration.is_of_child(reason)
+    hydration.add_doubt(draft, reason, (fact.sequence or 0) - 1 if is_numbered else None)
 
 
-def start_repair(draft: "StateDraft", _: Fact) -> None:
-    hydration.add_doubt(draft, "repair_started")
+def start_repair(draft: "StateDraft", fact: Fact) -> None:
+    hydration.add_doubt(draft, hydration.name_doubt(draft, fact, "repair_started"))
 
 
 def _patch_of(fact: Fact) -> object:
@@ -301,7 +311,7 @@ def _build_messages(draft: "StateDraft", rows: list[Any], fact: Fact) -> list[Me
     return list(found.values())
 
 
-_STATED_STATES: Final[dict[str, Literal["streaming", "final"]]] = {
+_STATED_STATES: Final[dict[str, PartState]] = {
     "streaming": "streaming",
     "running": "streaming",
     "final": "final",
@@ -318,8 +328,10 @@ def _build_message(
 ) -> Message:
     """Snapshots carry text; what else is known of a message stays as and where it is."""
     open_still = existing is not None and _is_unfinished(draft, existing)
+    was_cut = existing is not None and existing.status == "interrupted"
     status = _STATED_STATES.get(
-        text_at(fields, "status") or "", "streaming" if open_still else "final"
+        text_at(fields, "status") or "",
+        "streaming" if open_still else "interrupted" if was_cut else "final",
     )
     parts = existing.parts if existing else []
     texts = {

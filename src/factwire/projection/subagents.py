@@ -14,13 +14,15 @@ from factwire.facts.outcomes import bad_end
 from factwire.facts.refs import artifact_refs_of, evidence_refs_of, ref_at, refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import tasks
+from factwire.projection.changes import Operation
 from factwire.projection.diagnostics import add_remark
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
-    join_texts,
+    adjust_state,
     other_id,
     read_payload,
     shorten_detail,
+    stated_state,
     subagent_of,
     task_of,
     tool_of,
@@ -156,6 +158,8 @@ def update_subagent(draft: "StateDraft", fact: Fact) -> None:
         return
     thread, path = _ensure_thread(draft, fact, key)
     payload = read_payload(fact, TeammatePayload)
+    if _closes_failed(fact, thread):
+        draft.overruled = fact.id
     _enter_state(draft, fact, thread, path, _next_state(fact, thread, payload))
     if thread.started_at is None and fact.event_class in _STARTING_CLASSES:
         draft.put(thread, path, "started_at", fact.created_at)
@@ -213,16 +217,23 @@ def _enter_state(
 
 
 def _next_state(fact: Fact, thread: SubagentThread, payload: TeammatePayload) -> str | None:
-    """The state that a fact puts a teammate into; a channel says nothing of one that is done."""
-    if _has_channel(fact) and thread.status in _ENDED:
-        return None
+    """The state that a fact puts a teammate into; a channel says nothing of one that is done, and
+    closing one does not hide that it failed.
+    """
     name = fact.event_class or ""
+    if _closes_failed(fact, thread) or (_has_channel(fact) and thread.status in _ENDED):
+        return None
     if name == "agent.completed":
         return bad_end(fact) or _STATES_OF_PHASE.get(fact.phase or "", "completed")
-    if name == "agent.changed" and payload.status is None:
-        return _STATES_OF_PHASE.get(fact.phase or "")
+    if name in _STATED and payload.status is None:
+        phase = fact.phase if name == "agent.changed" else None
+        return _STATES_OF_PHASE.get(phase or "") or stated_state(fact, blocked="waiting")
     state = SUBAGENT_STATES.get(name) or (payload.status if name in _STATED else None)
-    return bad_end(fact) or state if state == "completed" else state
+    return None if state is None else adjust_state(fact, state, blocked="waiting")
+
+
+def _closes_failed(fact: Fact, thread: SubagentThread) -> bool:
+    return fact.event_class == "subagent.closed" and thread.status in ("failed", "cancelled")
 
 
 def _is_main_agent(draft: "StateDraft", fact: Fact, key: str) -> bool:
@@ -288,10 +299,10 @@ def _describe_thread(
         recovery_hint=text_at(fact.payload, "recoveryHint", "recovery_hint"),
         result_ref=ref_at(fact.payload, "resultRef"),
         transcript_ref=ref_at(fact.payload, "transcriptRef"),
-        artifact_refs=join_texts(thread.artifact_refs, artifact_refs_of(fact)),
-        evidence_refs=join_texts(thread.evidence_refs, evidence_refs_of(fact)),
         updated_at=fact.created_at,
     )
+    draft.extend(thread, path, "artifact_refs", artifact_refs_of(fact))
+    draft.extend(thread, path, "evidence_refs", evidence_refs_of(fact))
 
 
 def stated_parent_of(fact: Fact) -> str | None:
@@ -382,9 +393,14 @@ def _add_activity(draft: "StateDraft", fact: Fact, key: str, payload: TeammatePa
 
 
 def _mark_active(draft: "StateDraft", key: str, *, active: bool) -> None:
-    ids = draft.state.subagents.active_thread_ids
-    if active and key not in ids:
-        draft.put(draft.state.subagents, SUBAGENTS_PATH, "active_thread_ids", [*ids, key])
-    elif not active and key in ids:
-        others = [other for other in ids if other != key]
-        draft.put(draft.state.subagents, SUBAGENTS_PATH, "active_thread_ids", others)
+    ids, path = draft.state.subagents.active_thread_ids, f"{SUBAGENTS_PATH}/activeThreadIds"
+    places = draft.memory.index_list(path, ids)
+    if active and key not in places:
+        places[key] = len(ids)
+        ids.append(key)
+        draft.ops.append(Operation("add", f"{path}/-", key))
+    elif not active and key in places:
+        # Those before it may have gone, so that it is at most as far back as it was.
+        place = ids.index(key, 0, places.pop(key) + 1)
+        del ids[place]
+        draft.ops.append(Operation("remove", f"{path}/{place}"))

@@ -14,9 +14,11 @@ from factwire.facts.outcomes import bad_end
 from factwire.facts.refs import refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import (
+    adjust_state,
     join_texts,
     other_id,
     read_payload,
+    stated_state,
     subagent_of,
     task_of,
     turn_of,
@@ -307,8 +309,7 @@ def ensure_task(draft: "StateDraft", fact: Fact, task_id: str) -> tuple[Projecte
 def add_subagent(draft: "StateDraft", fact: Fact, task_id: str, subagent_id: str) -> None:
     """Note who works on a task."""
     task, path = ensure_task(draft, fact, task_id)
-    merged = join_texts(task.subagent_ids, [subagent_id])
-    draft.put(task, path, "subagent_ids", merged)
+    draft.extend(task, path, "subagent_ids", [subagent_id])
 
 
 def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
@@ -316,11 +317,13 @@ def _next_state(fact: Fact, payload: TaskPayload) -> str | None:
     if name == "task.waiting":
         return _WAITING_STATES.get(payload.reason or "", payload.status or "waiting_input")
     if name in TASK_STATES:
-        state = TASK_STATES[name]
-        return bad_end(fact) or state if state == "completed" else state
-    if name == "task.changed" and payload.status is None and fact.attempt_id is None:
-        return _STATES_OF_PHASE.get(fact.phase or "")
-    return payload.status if name in ("task.updated", "task.changed") else None
+        return adjust_state(fact, TASK_STATES[name], blocked="blocked")
+    if name not in ("task.updated", "task.changed"):
+        return None
+    if payload.status is not None or fact.attempt_id is not None:
+        return payload.status
+    phase = fact.phase if name == "task.changed" else None
+    return _STATES_OF_PHASE.get(phase or "") or stated_state(fact, blocked="blocked")
 
 
 def _describe_task(
@@ -369,22 +372,26 @@ def _add_refs(draft: "StateDraft", task: ProjectedTask, path: str, fact: Fact) -
     refs = refs_of(fact)
     if not refs:
         return
-    artifacts = _join_refs(task.artifact_refs, fact, "artifactRefs", fact.artifact_refs)
-    evidence = _join_refs(task.evidence_refs, fact, "evidenceRefs", fact.evidence_refs)
-    others = {*(artifacts or ()), *(evidence or ())}
-    outputs = join_texts(task.output_refs, (ref for ref in refs if ref not in others))
-    draft.fill(task, path, artifact_refs=artifacts, evidence_refs=evidence, output_refs=outputs)
+    artifacts = _stated_refs(fact, "artifactRefs", fact.artifact_refs)
+    evidence = _stated_refs(fact, "evidenceRefs", fact.evidence_refs)
+    draft.extend(task, path, "artifact_refs", artifacts)
+    draft.extend(task, path, "evidence_refs", evidence)
+    outputs = [
+        ref
+        for ref in refs
+        if not draft.has_text(task, path, "artifact_refs", ref)
+        and not draft.has_text(task, path, "evidence_refs", ref)
+    ]
+    draft.extend(task, path, "output_refs", outputs)
 
 
-def _join_refs(
-    existing: list[str] | None, fact: Fact, name: str, stated: tuple[str, ...]
-) -> list[str] | None:
+def _stated_refs(fact: Fact, name: str, stated: tuple[str, ...]) -> list[str]:
     """Refs of a task, from the top level or the payload, as texts or as objects, and one by itself
     under the name in the singular.
     """
     rows = [*(list_at(fact.payload.get(name)) or ()), fact.payload.get(name.removesuffix("s"))]
     found = (row if isinstance(row, str) else text_at(object_at(row) or {}, "ref") for row in rows)
-    return join_texts(existing, (*stated, *filter(None, found)))
+    return [*stated, *filter(None, found)]
 
 
 def _update_attempt(
@@ -428,8 +435,8 @@ def update_job(draft: "StateDraft", fact: Fact) -> None:
     name = fact.event_class or ""
     job, path = _ensure_job(draft, fact, key)
     state = _JOB_STATES.get(name)
-    if state == "completed":
-        state = bad_end(fact) or state
+    if state is not None:
+        state = adjust_state(fact, state, blocked="blocked")
     if name == "task.changed" and fact.job_item_id is None:
         status = read_payload(fact, TaskPayload).status
         state = status or _STATES_OF_PHASE.get(fact.phase or "")

@@ -7,6 +7,7 @@ becomes a message before it is submitted.
 
 from typing import TYPE_CHECKING, Any, Final
 
+from factwire.facts.classes.class_tables import ACTION_CLOSERS
 from factwire.facts.classes.payloads import (
     FailurePayload,
     ModelRequestPayload,
@@ -245,8 +246,10 @@ def apply_classification(draft: "StateDraft", fact: Fact, phase: str) -> None:
     stated = fact.phase or (text_at(fact.payload, "phase") if "phase" in fact.payload else None)
     stated = stated or phase
     if stated in _ENDING_PHASES and not (fact.event_class or "").startswith(("turn.", "run.")):
-        # A part or a tool that has ended does not end the run.
-        stated = UNKNOWN
+        # A part or a tool that has ended does not end the run, and nobody waits for an answer
+        # that came.
+        is_answered = fact.event_class in ACTION_CLOSERS and not draft.memory.open_actions
+        stated = "acting" if is_answered and runtime.phase == _BLOCKED_PHASE else UNKNOWN
     if stated not in (UNKNOWN, runtime.phase):
         draft.put(runtime, RUNTIME_PATH, "phase", stated)
     if fact.runtime_entity or fact.runtime_status or fact.team_phase or fact.topology:

@@ -18,7 +18,6 @@ from factwire.projection.limits import ARGS_CHARACTERS, OUTPUT_CHARACTERS
 from factwire.projection.messages import ToolPreviewPart, add_part, find_part, message_beside
 from factwire.projection.payload_fields import (
     build_field_checks,
-    join_texts,
     other_id,
     subagent_of,
     task_of,
@@ -250,8 +249,7 @@ def describe_tool(draft: "StateDraft", tool: Tool, path: str, fact: Fact) -> Non
     refs = refs_of(fact)
     if refs:
         _take_refs(draft, tool, path, fact, refs)
-        evidence = evidence_refs_of(fact)
-        draft.fill(tool, path, evidence_refs=join_texts(tool.evidence_refs, evidence))
+        draft.extend(tool, path, "evidence_refs", evidence_refs_of(fact))
 
 
 _RESULTS: Final = frozenset({"tool.output.delta", "tool.result", "tool.failed"})
@@ -284,9 +282,7 @@ def link_artifact(draft: "StateDraft", fact: Fact, artifact_id: str) -> None:
     key = tool_of(fact)
     tool = draft.state.tools.get(key) if key else None
     if tool is not None and key is not None:
-        draft.fill(
-            tool, _tool_path(key), artifact_ids=join_texts(tool.artifact_ids, (artifact_id,))
-        )
+        draft.extend(tool, _tool_path(key), "artifact_ids", [artifact_id])
 
 
 def _add_preview(draft: "StateDraft", tool: Tool, fact: Fact) -> None:

@@ -269,22 +269,25 @@ def _is_of_turn(draft: "StateDraft", node_id: str, turn: str | None) -> bool:
 
 
 def _close_entries(draft: "StateDraft", fact: Fact, outcome: str) -> None:
-    """Whatever else is open in the timeline, as its kind ends; a text only once it is whole."""
+    """Whatever else is open in the timeline, as its kind ends; a text that may not be whole is
+    stale.
+    """
     is_whole = not draft.memory.unreconciled
-    spoken = _open_texts(draft, fact) if is_whole else {}
+    spoken = _open_texts(draft, fact)
     for key, is_stale in spoken.items():
-        if not is_stale:
+        if is_whole and not is_stale:
             _end_entry(draft, fact, key, outcome)
     for place in sorted(draft.memory.take_open_entries(turn_of(fact))):
         entry = draft.state.timeline[place]
         kind = entry.entry_id.partition(":")[0]
         is_export = entry.event_class == "artifact.export.started"
         ending = TURN_ENDINGS.get("export" if is_export else kind, _AS_THE_TURN)
-        is_text = entry.entry_id in spoken or (kind in _TEXT_KINDS and not is_whole)
         goes_on = ending is None or _outlives(draft, entry.entry_id)
         is_over = is_in_ended_turn(draft, fact, entry.turn_id, entry.subagent_id)
-        if is_text or goes_on or not is_over:
+        if goes_on or not is_over:
             draft.memory.track_entry(entry, place)
+        elif entry.entry_id in spoken or (kind in _TEXT_KINDS and not is_whole):
+            timeline.end_entry(draft, place, "stale", None)
         elif kind != "turn":
             _end_entry(draft, fact, entry.entry_id, getattr(ending, outcome))
 
@@ -309,20 +312,19 @@ def _open_texts(draft: "StateDraft", fact: Fact) -> dict[str, bool]:
 
 def end_settled_texts(draft: "StateDraft") -> None:
     """Runs once facts are whole again: a text of a turn that is over ended with the turn."""
-    settled = {
+    settled = (
         f"{kind}:{part_entry_key(message, part)}"
         for message in draft.state.messages
         for part in message.parts
-        if isinstance(part, TEXT_PARTS) and part.state == "final"
+        if isinstance(part, TEXT_PARTS) and part.state in ("final", "interrupted")
         for kind in _TEXT_KINDS
-    }
-    for turn_id, places in list(draft.memory.open_entries.items()):
-        turn = draft.state.turns.get(turn_id or "")
-        if turn is None or turn.status not in ENDED_TURNS:
-            continue
-        for place in sorted(places):
-            if draft.state.timeline[place].entry_id in settled:
-                timeline.end_entry(draft, place, turn.status, turn.completed_at)
+    )
+    for place in (draft.memory.entries[key] for key in settled if key in draft.memory.entries):
+        entry = draft.state.timeline[place]
+        turn = draft.state.turns.get(entry.turn_id or "")
+        is_over = turn is not None and turn.status in ENDED_TURNS
+        if turn is not None and is_over and entry.status not in ENDED_STATUSES:
+            timeline.end_entry(draft, place, turn.status, turn.completed_at)
 
 
 def _texts_of(message: Message) -> dict[str, bool]:
