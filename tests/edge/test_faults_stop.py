@@ -11,7 +11,7 @@ from websockets.asyncio.client import connect
 
 from factwire.edge.records.edge_records import RECORDS_FILE, RECORDS_VERSION
 from factwire.journal import Cursor
-from factwire.serving.row_store import RowDatabase
+from factwire.serving.paging import RowDatabase
 from tests.edge.edge_process import HEADERS, Client, EdgeProcess, new_client
 from tests.edge.edges import TOKEN
 from tests.edge.fault_story import SETTINGS, Story, UnderWay

@@ -19,7 +19,7 @@ from factwire.edge.workbench import write_entrance
 from factwire.journal import atomic_files
 from factwire.runtime.errors import RuntimeRefused
 from factwire.serving.access_control import InsecureStart
-from factwire.serving.row_store import RowDatabase
+from factwire.serving.paging import RowDatabase
 from tests.cli.cli_commands import COMMAND
 from tests.edge.edges import WAIT_SECONDS, configuration_in, running_edge
 from tests.edge.fault_load import batch_of

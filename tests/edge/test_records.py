@@ -11,7 +11,7 @@ from factwire.edge.records.edge_records import RECORDS_FILE
 from factwire.facts import Fact, read_fact
 from factwire.journal import open_journal
 from factwire.journal.chunks import decode_line
-from factwire.serving.row_store import RowDatabase
+from factwire.serving.paging import RowDatabase
 
 STREAMS = sorted(
     (Path(__file__).resolve().parent.parent.parent / "examples" / "streams").glob("*.ndjson")

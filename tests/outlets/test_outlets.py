@@ -3,8 +3,7 @@
 import pytest
 
 from factwire.outlets import OUTLETS, UnknownOutlet, find_outlet
-from factwire.outlets.limits import NAMES_REMEMBERED
-from factwire.outlets.protocol_writer import WireNames
+from factwire.outlets.protocol_writer import NAMES_REMEMBERED, WireNames
 from factwire.sources import FactBuilder
 
 

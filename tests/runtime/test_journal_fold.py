@@ -11,8 +11,8 @@ import pytest_asyncio
 from factwire.facts import Fact
 from factwire.journal import Cursor, Filter, Journal, open_journal
 from factwire.runtime import FactScope, Mint
-from factwire.runtime.journal_fold import JournalFold
 from factwire.runtime.recovery import WaitingTurns
+from factwire.runtime.thread_states import JournalFold
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("runtime.threads.start")]
 
@@ -44,7 +44,7 @@ async def refresh(journal: Journal) -> WaitingTurns:
 async def test_a_fold_that_was_saved_goes_on_like_one_that_reads_everything(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("factwire.runtime.journal_fold.FOLD_SAVE_FACTS", 2)
+    monkeypatch.setattr("factwire.runtime.thread_states.FOLD_SAVE_FACTS", 2)
     await journal.append([queue("a", "one", change="queued"), queue("b", "two", change="queued")])
     assert list((await refresh(journal)).waiting) == [("a", "one"), ("b", "two")]
     await journal.append([queue("a", "one", change="removed"), other("b")])

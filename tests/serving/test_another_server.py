@@ -27,7 +27,15 @@ from factwire.serving.guard import Access, Guard
 from factwire.serving.idempotency import IdempotencyMiddleware
 from factwire.serving.logs import logger
 from factwire.serving.openapi import ApiDescription, build_document
-from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, Page, build_page
+from factwire.serving.paging import (
+    DEFAULT_LIMIT,
+    After,
+    Limit,
+    Page,
+    RowDatabase,
+    RowTable,
+    build_page,
+)
 from factwire.serving.request_observing import (
     LoopLag,
     ObserverMiddleware,
@@ -44,7 +52,6 @@ from factwire.serving.rest import (
     problem_handlers,
     to_routable_scope,
 )
-from factwire.serving.row_store import RowDatabase, RowTable
 
 TOKEN = "a-token-for-another-server-0123456789"
 AS_OF = Cursor("0" * 16, 9)

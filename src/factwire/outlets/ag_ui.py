@@ -15,8 +15,8 @@ import msgspec
 
 from factwire.facts import Fact, id_of
 from factwire.facts.json_values import object_at, text_at
-from factwire.outlets.limits import NAMES_REMEMBERED
 from factwire.outlets.protocol_writer import (
+    NAMES_REMEMBERED,
     ActionAnswer,
     Note,
     OpenCall,

@@ -14,7 +14,11 @@ import msgspec
 
 from factwire.facts import Fact, id_of
 from factwire.facts.json_values import object_at, text_at
-from factwire.outlets.limits import NAMES_REMEMBERED
+
+NAMES_REMEMBERED: Final = 10_000
+"""Ids that one run has used on the wire; none of them names a second thing. Past this many the
+oldest is forgotten, so that a run of any length takes bounded memory.
+"""
 
 
 class WireNames:

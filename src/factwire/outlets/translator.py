@@ -17,7 +17,6 @@ from typing import Any, Final
 from factwire.facts import Fact, id_of
 from factwire.facts.json_values import text_at, texts_of
 from factwire.facts.outcomes import call_outcome
-from factwire.outlets.limits import PROMPTS_REMEMBERED
 from factwire.outlets.protocol_writer import (
     ACTION_NEWS,
     ARTIFACT,
@@ -35,6 +34,9 @@ from factwire.outlets.protocol_writer import (
     thing_of,
     usage_of,
 )
+
+PROMPTS_REMEMBERED: Final = 64
+"""Prompts of turns that were submitted and have not started; more than wait in any queue."""
 
 TextKey = tuple[str | None, str | None, str | None]
 """Which text: who speaks, in which message, in which part of it."""

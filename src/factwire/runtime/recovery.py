@@ -15,7 +15,6 @@ import msgspec
 from factwire.facts import Fact
 from factwire.journal import Cursor, CursorExpired, Filter
 from factwire.projection.thread_status import CANCELLING
-from factwire.runtime.journal_fold import JournalFold
 from factwire.runtime.live_thread import STOPPED, LiveThread
 from factwire.runtime.mint import FactScope, run_of
 from factwire.runtime.provider import Provider
@@ -26,6 +25,7 @@ from factwire.runtime.submissions import (
     read_started_at,
     read_submission,
 )
+from factwire.runtime.thread_states import JournalFold
 from factwire.runtime.turn_end import close_open_work, failure_payload
 
 if TYPE_CHECKING:

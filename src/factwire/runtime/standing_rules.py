@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol, cast
 import msgspec
 
 from factwire.facts import Fact
-from factwire.journal import Cursor, CursorError, Filter, Journal
+from factwire.journal import Journal
 from factwire.runtime.action_cards import bind_place
 from factwire.runtime.errors import RuntimeRefused
 from factwire.runtime.policy import (
@@ -26,6 +26,7 @@ from factwire.runtime.policy import (
     propose_rule,
 )
 from factwire.runtime.runtime_identity import Identity
+from factwire.runtime.thread_states import JournalFold
 
 GrantDuration = Literal["thread", "workspace"]
 
@@ -78,26 +79,35 @@ class StandingRules:
     """The grants of a journal that this runtime made."""
 
     def __init__(self, journal: Journal, identity: Identity) -> None:
-        self._journal = journal
         self._identity = identity
-        self._read_to: Cursor | None = None
         self._grants: dict[tuple[str, str], dict[str, PolicyRule]] = {}
+        self._sealed: dict[tuple[str, str, str], Grant] = {}
+        # Each runtime folds its own grants: those of others do not fit its key.
+        kind = f"standing-rules:{identity.seal(('fold',))[:32]}"
+        self._fold = JournalFold(journal, kind, ("policy.changed",), self)
 
     async def refresh(self) -> None:
         """Take in what was granted since."""
-        try:
-            await self._read()
-        except CursorError:
-            # What was read last has been taken out since; from the oldest on, nothing is missed.
-            self._read_to = None
-            await self._read()
+        await self._fold.refresh()
 
-    async def _read(self) -> None:
-        wanted = Filter(classes=("policy.changed",))
-        async for batch in self._journal.read(self._read_to, filter=wanted):
-            for _, fact in batch.facts():
-                self._note(fact)
-            self._read_to = batch.cursor
+    def note(self, fact: Fact) -> None:
+        """Take in a fact, if it is a grant of this runtime."""
+        try:
+            grant = msgspec.convert(fact.payload.get(_FIELD), Grant)
+        except msgspec.ValidationError:
+            return
+        self._take(grant)
+
+    def save(self) -> bytes:
+        return msgspec.json.encode(list(self._sealed.values()))
+
+    def restore(self, data: bytes) -> None:
+        for grant in msgspec.json.decode(data, type=list[Grant]):
+            self._take(grant)
+
+    def clear(self) -> None:
+        self._grants.clear()
+        self._sealed.clear()
 
     def grant(
         self, rule: PolicyRule, lasts: GrantDuration, place: str, *, revoked: bool = False
@@ -128,20 +138,22 @@ class StandingRules:
     def note_change(self, fact: Fact, _: object) -> None:
         """Take in a fact that a thread has just written."""
         if fact.event_class == "policy.changed":
-            self._note(fact)
+            self.note(fact)
 
-    def _note(self, fact: Fact) -> None:
+    def _take(self, grant: Grant) -> None:
+        """Let a grant hold, or hold no longer, if its seal fits."""
         try:
-            grant = msgspec.convert(fact.payload.get(_FIELD), Grant)
             rule = parse_rule(grant.rule)
-        except (msgspec.ValidationError, RuleError):
+        except RuleError:
             return
         if not self._identity.is_sealed(grant.words, grant.seal):
             return
         held = self._grants.setdefault((grant.lasts, grant.place), {})
         held.pop(grant.rule, None)
+        self._sealed.pop((grant.lasts, grant.place, grant.rule), None)
         if not grant.revoked:
             held[grant.rule] = rule
+            self._sealed[grant.lasts, grant.place, grant.rule] = grant
 
 
 def require_proposed_rule(policy: Policy, subject: RuleSubject, workspace: Path) -> PolicyRule:

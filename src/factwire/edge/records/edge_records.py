@@ -38,7 +38,7 @@ from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.serving.envelopes import ThreadPlace
 from factwire.serving.limits import ROWS_UNSAVED, ROWS_UNSAVED_FACTS
 from factwire.serving.logs import logger
-from factwire.serving.row_store import RowDatabase, RowsDamaged, RowTable, columns_of, remove_rows
+from factwire.serving.paging import RowDatabase, RowsDamaged, RowTable, columns_of, remove_rows
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
 
 RECORDS_VERSION: Final = 3

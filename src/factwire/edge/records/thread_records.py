@@ -28,7 +28,7 @@ from factwire.facts.resources import (
 from factwire.projection.payload_fields import read_payload, ref_text, subagent_of
 from factwire.projection.tasks import TASK_STATES
 from factwire.serving.envelopes import ThreadPlace, run_id_of
-from factwire.serving.row_store import RowTable
+from factwire.serving.paging import RowTable
 
 if TYPE_CHECKING:
     from factwire.edge.records.edge_records import Records

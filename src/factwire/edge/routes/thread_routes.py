@@ -43,9 +43,8 @@ from factwire.projection.tools import Tool
 from factwire.runtime.mint import run_of
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import LIST_ITEMS_MOST
-from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, build_page
+from factwire.serving.paging import DEFAULT_LIMIT, After, Limit, RowSearch, build_page
 from factwire.serving.rest import declare_answer, trace_of
-from factwire.serving.row_store import RowSearch
 
 _STATUS = {
     "streaming": "in_progress",

@@ -11,6 +11,7 @@ from factwire.runtime.control.control_messages import (
     ControlRefusal,
     ControlReply,
     ControlRequest,
+    Controls,
     ControlUnavailable,
     DecideReply,
     DecideRequest,
@@ -26,6 +27,7 @@ from factwire.runtime.control.control_messages import (
     SteerRequest,
     ThreadStatus,
     WaitingTurn,
+    answer_request,
     decode_answer,
     decode_request,
     encode,
@@ -36,7 +38,6 @@ from factwire.runtime.control.control_server import (
     terminal_person,
     user_name,
 )
-from factwire.runtime.control.controls import Controls, answer_request
 
 __all__ = [
     "REFUSALS",

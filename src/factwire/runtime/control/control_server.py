@@ -41,11 +41,11 @@ from factwire.runtime.control.control_messages import (
     SteerRequest,
     ThreadStatus,
     WaitingTurn,
+    answer_request,
     build_refusal,
     decode_request,
     encode,
 )
-from factwire.runtime.control.controls import answer_request
 from factwire.runtime.errors import RuntimeRefused, UnknownAction
 from factwire.runtime.live_thread import LiveThread
 from factwire.runtime.recovery import find_abandoned_turn
