@@ -16,14 +16,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeVar, cast
+from typing import Any, BinaryIO, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 _SPACE: Final = re.compile(r"[ \t\r\n\f\v\x85\u2028\u2029]+")
 _LINE: Final = re.compile(r"\r\n|[\r\n\f\v\x85\u2028\u2029]")
@@ -108,7 +105,7 @@ class TerminalBytes(io.BufferedIOBase):
     def fileno(self) -> int:
         return self._target.fileno()
 
-    def write(self, data: "ReadableBuffer", /) -> int:
+    def write(self, data: Any, /) -> int:
         text = self._decoder.decode(bytes(data))
         lines = ("".join(_visible_characters(line, _escape_in_json)) for line in text.split("\n"))
         self._target.write("\n".join(lines).encode(self._encoding, "backslashreplace"))

@@ -26,15 +26,6 @@ from factwire.serving.asgi import Problem
 from factwire.serving.limits import LIST_ITEMS, LIST_ITEMS_MOST, ROWS_IN_MEMORY, ROWS_LOG_BYTES
 
 
-class RowsDamaged(Problem):
-    """The file of the rows cannot be read; the next start makes it anew."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            503, "lists_damaged", "the saved lists are damaged; restart to make them anew"
-        )
-
-
 class Placed(Protocol):
     """Whatever stands at a place in the journal."""
 
@@ -158,12 +149,14 @@ class RowDatabase:
 
     @contextmanager
     def detect_damage(self) -> Generator[None]:
-        """Raise `RowsDamaged` for what cannot be read."""
+        """Raise a `Problem` for what cannot be read, and have the next start make it anew."""
         try:
             yield
         except (apsw.Error, msgspec.DecodeError) as error:
             self.remove_file()
-            raise RowsDamaged from error
+            raise Problem(
+                503, "lists_damaged", "the saved lists are damaged; restart to make them anew"
+            ) from error
 
 
 def remove_rows(path: Path) -> None:

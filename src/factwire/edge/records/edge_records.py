@@ -35,10 +35,11 @@ from factwire.facts.resources import (
 )
 from factwire.journal import Cursor, CursorError, Filter, Journal
 from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.serving.asgi import Problem
 from factwire.serving.envelopes import ThreadPlace
 from factwire.serving.limits import ROWS_UNSAVED, ROWS_UNSAVED_FACTS
 from factwire.serving.logs import logger
-from factwire.serving.paging import RowDatabase, RowsDamaged, RowTable, columns_of, remove_rows
+from factwire.serving.paging import RowDatabase, RowTable, columns_of, remove_rows
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
 
 RECORDS_VERSION: Final = 3
@@ -240,7 +241,7 @@ async def read_records(journal: Journal, folder: Path) -> tuple[Records, Cursor]
     epoch = (await journal.head()).epoch
     try:
         records = await _open_records(journal, folder, epoch)
-    except (CursorError, RowsDamaged):
+    except (CursorError, Problem):
         # Retention has gone past what was saved, or it was saved of a later state, or is damaged.
         await run_disk_work(remove_rows, folder / RECORDS_FILE)
         records = await _open_records(journal, folder, epoch)
