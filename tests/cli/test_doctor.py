@@ -9,7 +9,6 @@ from factwire.cli.doctor_command import judge_sandbox
 from factwire.runtime.sandbox import Probe
 from tests.cli.cli_commands import Factwire
 from tests.cli.cli_homes import Home
-from tests.runtime.trusted_files import write_trusted
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -149,11 +148,11 @@ def test_a_sandbox_that_works_in_part_says_which(factwire: Factwire, home: Home)
 
 
 @pytest.mark.requirement("runtime.policy.unenforced")
-def test_rules_for_paths_that_no_sandbox_enforces_are_named(factwire: Factwire):
+def test_rules_for_paths_that_no_sandbox_enforces_are_named(factwire: Factwire, home: Home):
     rules = "[policy]\ndeny = ['Read(**/.env)', 'Bash(rm *)']\n"
-    write_trusted(factwire.folder / "factwire.toml", f"[sandbox]\nmode = 'off'\n{rules}")
+    home.configure(f"[sandbox]\nmode = 'off'\n{rules}")
     _, found = run_doctor(factwire)
     assert found["sandbox"]["status"] == "warn"
     assert "no sandbox enforces Read(**/.env):" in found["sandbox"]["message"]
-    write_trusted(factwire.folder / "factwire.toml", f"[sandbox]\nmode = 'prefer'\n{rules}")
+    home.configure(f"[sandbox]\nmode = 'prefer'\n{rules}")
     assert "enforces" not in run_doctor(factwire)[1]["sandbox"]["message"]

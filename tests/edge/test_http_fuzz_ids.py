@@ -37,7 +37,12 @@ NAMED_IN_A_BODY: dict[str, dict[str, Any]] = {
     "createRun": {"agentId": "demo", "threadId": "nobody"},
     "createPreview": {"runId": "nobody"},
     "exportEvidence": {"threadId": "nobody"},
-    "decidePermission": {"runId": "nobody", "requestId": "nobody", "decision": "allow"},
+    "decidePermission": {
+        "runId": "nobody",
+        "requestId": "nobody",
+        "decision": "allow",
+        "argsHash": "none",
+    },
 }
 """Operation → a body that names something that is not there."""
 
@@ -152,6 +157,7 @@ POSTS: dict[str, dict[str, Any]] = {
     "/v1/previews": {"path": "."},
     "/v1/previews/{previewId}:stop": {},
     "/v1/evidence": {},
+    "/v1/retention/runs": {"compact": True, "dryRun": True},
     "/v1/facts": {"facts": outside_facts("repeated")},
     "/v1/tickets": {},
     "/v1/tokens": {"name": "One", "scopes": ["read"]},

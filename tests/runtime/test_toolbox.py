@@ -12,6 +12,7 @@ import pytest
 from factwire.facts import Fact
 from factwire.journal import open_journal
 from factwire.runtime import Runtime, StartTurn
+from factwire.runtime.action_cards import read_place
 from factwire.runtime.agents import find_pending_call
 from factwire.runtime.policy import Policy
 from factwire.runtime.sandbox import Sandbox, SandboxPolicy, describe_unenforced_rules
@@ -273,6 +274,7 @@ async def test_a_person_is_asked_about_exactly_what_is_done(tmp_path: Path, answ
     assert action.shown.splitlines() == [
         "tool: write",
         f"workspace: {kept.workspace}",
+        f"place: {read_place(str(kept.workspace))}",
         "path: note",
         "diff:",
         "| --- a/note",

@@ -186,11 +186,14 @@ def name_database(unfinished: Path, path: Path) -> None:
 @contextmanager
 def _open_unfinished(path: Path, mode: int) -> Generator[tuple[BinaryIO, Path]]:
     """A new file beside a target; gone afterwards, unless it was renamed."""
-    with (
-        reserve_unfinished(path) as unfinished,
-        os.fdopen(os.open(unfinished, _NEW, mode), "wb") as stream,
-    ):
-        yield stream, unfinished
+    with reserve_unfinished(path) as unfinished:
+        try:
+            file = os.open(unfinished, _NEW, mode)
+        except OSError as error:
+            # The name that a person knows is that of the target.
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        with os.fdopen(file, "wb") as stream:
+            yield stream, unfinished
 
 
 def _sync(stream: BinaryIO) -> None:

@@ -37,6 +37,7 @@ from factwire.runtime.errors import (
 )
 from factwire.runtime.limits import APPROVAL_SECONDS
 from factwire.runtime.mint import FactScope, Mint
+from factwire.runtime.policy import hash_shown
 from factwire.runtime.provider import Decision, DecisionRequest, Host, Provider, RespondAction
 from factwire.runtime.thread_log import ThreadLog
 
@@ -87,6 +88,9 @@ class ActionRequests:
         """Put a request to whoever watches, and wait for the answer; where a person has allowed
         this kind of thing by a `rule`, that is the answer.
         """
+        if not is_hash_of(request.args_hash, request.shown):
+            # An agent's own hash says nothing of what is shown, which is what an answer is about.
+            request = msgspec.structs.replace(request, args_hash=hash_shown(request.shown))
         action_id = self._mint.ids("act")
         seconds = APPROVAL_SECONDS if request.expires_in is None else request.expires_in
         if rule is not None:
