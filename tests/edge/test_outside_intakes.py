@@ -281,7 +281,7 @@ async def test_memory_does_not_grow_with_the_threads_that_were_ever_held_back(
         for name in names:
             await edge.post("/v1/facts", [make_fact(name, 1, "model.delta", {"delta": "a sk-"})])
         intakes = edge.machine.intakes
-        store = vars(vars(intakes)["_store"])
+        store = cast("dict[str, set[str]]", vars(vars(intakes)["_store"]))
         assert len(store["_threads"]) <= kept + writes
         intakes.forget(names)
         for name in names[-kept:]:
