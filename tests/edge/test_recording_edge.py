@@ -1,9 +1,11 @@
 """A recorder that writes to a running Edge, and what a person decides there."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from examples.edge_loop import restart
@@ -98,6 +100,35 @@ async def test_what_a_recorder_asks_is_decided_at_the_edge(
         assert tool["state"] == ("output-available" if result else "output-error")
         run = await edge.get(f"/v1/runs/{row['runId']}", wait=60)
         assert run["status"] == "finished"
+
+
+async def read_decisions(edge: RunningEdge, thread_id: str) -> list[dict[str, Any]]:
+    """The scope of the first decision in a thread, as every way to read events has it."""
+    wanted = {"threadId": thread_id, "view": "conversation", "types": "approval.decided"}
+    # The recorder states the decision too, once it has it.
+    row, *_ = (await edge.get("/v1/events", **wanted))["items"]
+    async with AsyncClient(edge.url, token=TOKEN) as client:
+        types = ("approval.decided",)
+        async with client.events(thread_id=thread_id, view="conversation", types=types) as events:
+            socket = msgspec.to_builtins((await anext(events)).scope)
+    accept = {"accept": "text/event-stream"}
+    async with edge.http.stream("GET", "/v1/events", params=wanted, headers=accept) as answer:
+        lines = (line async for line in answer.aiter_lines() if '"approval.decided"' in line)
+        streamed = json.loads((await anext(lines)).removeprefix("data:"))
+    return [row["scope"], socket, streamed["scope"]]
+
+
+@pytest.mark.requirement("edge.rest.outside-approvals")
+async def test_the_decision_on_a_recorders_request_is_found_by_its_thread(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        looping = asyncio.create_task(restart(edge.url, TOKEN, "report"))
+        row = await wait_for_request(edge)
+        await edge.decide(row, "allow")
+        seen = await read_decisions(edge, row["threadId"])
+        assert {(scope["threadId"], scope["runId"]) for scope in seen} == {
+            (row["threadId"], row["runId"])
+        }
+        assert await looping
 
 
 def make_fact(number: int, name: str, payload: dict[str, Any]) -> dict[str, Any]:

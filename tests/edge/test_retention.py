@@ -23,10 +23,12 @@ from factwire.projection import Projection
 from factwire.runtime.configuration import Configuration, Limits, RetentionSettings
 from tests.edge.edge_process import Client, EdgeProcess, new_client
 from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, configuration_in, running_edge
+from tests.edge.test_paths_worktrees import run_change, with_repository
 from tests.journal import nats_server as nats_servers
 from tests.journal import postgres_server
 from tests.journal.nats_server import NatsServer
 from tests.journal.postgres_server import PostgresServer
+from tests.runtime.hostile_repository import git
 
 pytestmark = pytest.mark.asyncio
 
@@ -379,6 +381,92 @@ async def test_what_is_open_or_needed_stays(tmp_path: Path):
         again = await edge.start("echo ruled", "shell", threadId=ruled)
         assert (await edge.run_until(again["runId"]))["status"] == "finished"
         assert "heldBy" not in await remove(edge)
+
+
+@pytest.mark.requirement("edge.retention.keeps")
+async def test_a_preview_and_a_worktree_hold_their_threads_until_they_are_gone(tmp_path: Path):
+    async with running_edge(tmp_path, configuration=with_repository(tmp_path)) as edge:
+        (tmp_path / "workspace" / "dist").mkdir()
+        (tmp_path / "workspace" / "dist" / "index.html").write_text("shown")
+        shown, worked = [await add_thread(edge, title) for title in ("Shown", "Worked")]
+        [previewed] = await talk(edge, shown, OLD, "help")
+        body = {"runId": previewed, "path": "dist"}
+        preview = await edge.post("/v1/previews", body, status=201)
+        edge.machine.mint.clock = lambda: OLD
+        run = await run_change(edge, worktree=True, threadId=worked)
+        edge.machine.mint.clock = lambda: NOW
+        before = await read_facts(edge, threadId=shown), await read_facts(edge, threadId=worked)
+
+        held = await remove(edge)
+        assert sorted(held["heldBy"]) == sorted(
+            [f"a preview in thread {shown}", f"a worktree in thread {worked}"]
+        )
+        after = await read_facts(edge, threadId=shown), await read_facts(edge, threadId=worked)
+        assert after == before
+        await edge.post(f"/v1/previews/{preview['previewId']}:stop")
+        git(tmp_path / "workspace", "worktree", "remove", "--force", run["workDir"])
+        done = await remove(edge)
+        assert ("heldBy" in done, done["runs"]) == (False, 2)
+        for gone in (previewed, run["runId"]):
+            assert (await edge.http.get(f"/v1/runs/{gone}")).status_code == 404
+
+
+@pytest.mark.requirement("edge.retention.keeps")
+async def test_as_many_facts_are_kept_as_a_rule_says_and_the_newest_of_them(tmp_path: Path):
+    async with running_edge(tmp_path) as edge:
+        thread_id = await add_thread(edge, "Garden")
+        runs = [*await talk(edge, thread_id, OLD, *["help"] * 3)]
+        runs += await talk(edge, thread_id, NEW, "help")
+        whole = await read_facts(edge)
+        ends = [
+            place
+            for place, row in enumerate(whole)
+            if row["fact"]["eventClass"] == "turn.completed"
+        ]
+        begun = [
+            row["fact"]["sequence"]
+            for row in whole
+            if row["fact"]["eventClass"] == "turn.submitted"
+        ]
+        sizes = [
+            whole[end]["fact"]["sequence"] - first + 1
+            for end, first in zip(ends, begun, strict=True)
+        ]
+        keep = len(whole) - sum(sizes[:2])
+        done = await remove(edge, keepFacts=keep)
+        assert "heldBy" not in done
+        found = [(await edge.http.get(f"/v1/runs/{run}")).status_code for run in runs]
+        assert found == [404, 404, 200, 200]
+        own = await read_facts(edge, threadId=thread_id)
+        kept = [row["seq"] for row in own if row["seq"] <= whole[-1]["seq"]]
+        wanted = [row["seq"] for row in whole if row["fact"].get("sequence", 0) >= begun[2]]
+        assert kept == wanted
+        assert await read_state(edge, thread_id) == project(own, thread_id)
+
+
+@pytest.mark.requirement("edge.retention.keeps")
+async def test_one_removal_runs_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async with running_edge(tmp_path) as edge:
+        thread_id = await add_thread(edge, "Garden")
+        await talk(edge, thread_id, OLD, "help")
+        begun, may_go = asyncio.Event(), asyncio.Event()
+        journal = edge.machine.journal
+        stats = journal.stats
+
+        async def wait_with_stats() -> Any:
+            begun.set()
+            await may_go.wait()
+            return await stats()
+
+        monkeypatch.setattr(journal, "stats", wait_with_stats)
+        first = asyncio.create_task(remove(edge))
+        await begun.wait()
+        second = await edge.http.post("/v1/retention/runs", json=RULES)
+        assert (second.status_code, second.json()["code"]) == (409, "retention_running")
+        assert (await edge.get("/v1/retention"))["isRunning"] is True
+        may_go.set()
+        assert (await first)["runs"] == 1
+        assert (await edge.get("/v1/retention")).get("isRunning", False) is False
 
 
 @pytest.mark.requirement("edge.retention.keeps")

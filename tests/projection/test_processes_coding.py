@@ -3,7 +3,10 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from factwire.facts import Fact
 from factwire.projection.limits import OUTPUT_CHARACTERS
 from tests.projection.fact_maker import FactMaker, codes, project_facts
 
@@ -53,6 +56,27 @@ def test_output_is_shown_with_the_offset_that_a_log_is_read_from():
     )
     process = state.processes["p/1"]
     assert (str(process.output), process.output_bytes) == ("é123", 101)
+
+
+@pytest.mark.requirement("projection.process.output")
+@given(
+    pieces=st.lists(st.tuples(st.sampled_from(("stdout", "stderr", None)), st.text(max_size=5))),
+    has_offsets=st.booleans(),
+    repeat=st.integers(1, 2),
+)
+def test_output_counts_the_bytes_of_every_stream_once(
+    pieces: list[tuple[str | None, str]], has_offsets: bool, repeat: int
+):
+    tell, written, facts = FactMaker(), {True: 0, False: 0}, list[Fact]()
+    for stream, text in pieces:
+        size, is_stderr = len(text.encode()), stream == "stderr"
+        place = {"offset": written[is_stderr]} if has_offsets else {}
+        written[is_stderr] += size
+        for _ in range(repeat if has_offsets else 1):
+            facts.append(tell("process.output", **PROCESS, text=text, stream=stream, **place))
+    process = project_facts(tell("process.started", **PROCESS), *facts).processes["p/1"]
+    counted = (process.output_bytes, process.stderr_bytes or 0)
+    assert counted == (sum(written.values()), written[True])
 
 
 @pytest.mark.requirement("projection.process.output")

@@ -57,6 +57,9 @@ async def test_after_a_stop_messages_are_continued_edited_and_discarded_one_by_o
         for screen in (page, other.page):
             await expect(held_of(screen).get_by_role("listitem")).to_have_count(3)
             await expect(held_of(screen)).to_contain_text("These 3 messages are held")
+            await expect(conversation(screen)).to_contain_text(
+                re.compile("Stopped.*by .+ via workbench")
+            )
         await watched.screenshot(f"held-{size}")
         await page.reload()
         await expect(held_of(page).get_by_role("listitem")).to_have_count(3)

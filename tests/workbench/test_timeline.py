@@ -271,6 +271,10 @@ async def test_a_moment_is_linked_to_and_forked_from(
     await expect(page.get_by_text("Answer 1 begins and ends")).to_be_visible()
     await expect(page.get_by_text("Answer 2 begins and ends")).to_have_count(0)
     await expect(banner(page)).to_have_count(0)
+    await expect(page.get_by_text(re.compile("^Forked by .+ via workbench$"))).to_be_visible()
+    await signed_in.screenshot("forked")
+    await page.get_by_role("link", name="Forked").click()
+    await expect(page).to_have_url(re.compile(six_turns))
     assert parents(http, "Another way") == [six_turns]
 
 

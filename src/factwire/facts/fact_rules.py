@@ -250,6 +250,28 @@ def name_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
     ]
 
 
+class NameCheck:
+    """`name_issues` for one fact after the other; a name that the fact before it has too, as most
+    of one turn are, is not searched again.
+    """
+
+    def __init__(self) -> None:
+        self._clean: tuple[str | None, ...] = (None,) * len(_SHARED)
+
+    def find_issues(self, fact: Fact, shape: Shape) -> list[Issue]:
+        """Secrets in the names of the next fact."""
+        names, clean = _shared_names(fact), self._clean
+        if names == clean:
+            return name_issues(fact, shape) if may_hold_secret(fact.id) else []
+        other = (name for name, before in zip(names, clean, strict=True) if name != before)
+        if any(map(may_hold_secret, filter(None, (fact.id, *other)))) and (
+            issues := name_issues(fact, shape)
+        ):
+            return issues
+        self._clean = names
+        return []
+
+
 @lru_cache(maxsize=1024)
 def _find_in_names(names: tuple[str | None, ...]) -> tuple[tuple[str, str], ...]:
     """Attribute and rule of each name that holds a secret; facts of one turn share most names."""

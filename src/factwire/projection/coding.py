@@ -57,7 +57,9 @@ _HOOK_STATES: Final = {
 
 
 class Process(View):
-    """One program: a process of the runtime, or a command that a tool ran."""
+    """One program: a process of the runtime, or a command that a tool ran. Of its `output_bytes`,
+    `stderr_bytes` came on stderr.
+    """
 
     process_id: str
     kind: str
@@ -69,6 +71,7 @@ class Process(View):
     exit_code: int | None = None
     signal: str | int | None = None
     truncated: bool | None = None
+    stderr_bytes: int | None = None
     output_ref: str | None = None
     refs: list[str] | None = None
     failure_category: str | None = None
@@ -132,18 +135,23 @@ def update_process(draft: "StateDraft", fact: Fact) -> None:
 
 
 def add_output(draft: "StateDraft", fact: Fact) -> None:
-    """A piece of output; `offset` and `bytesWritten` tell where in the log it is."""
+    """A piece of output; `offset` tells where in its stream it is."""
     key = process_of(fact)
     if key is None:
         return
     process, path = _ensure_process(draft, fact, key)
     piece = text_at(fact.payload, "text", "delta") or ""
     offset = number_at(fact.payload, "offset")
-    start = process.output_bytes
+    is_stderr = fact.payload.get("stream") == "stderr"
+    errors = process.stderr_bytes or 0
+    before = errors if is_stderr else process.output_bytes - errors
+    start = before
     if offset is not None and 0 <= offset <= SEQUENCE_MAX:
         start = int(offset)
-    end = start + len(piece.encode("utf-8", "surrogatepass"))
-    draft.put(process, path, "output_bytes", max(process.output_bytes, end))
+    added = max(0, start + len(piece.encode("utf-8", "surrogatepass")) - before)
+    draft.put(process, path, "output_bytes", process.output_bytes + added)
+    if is_stderr:
+        draft.put(process, path, "stderr_bytes", errors + added)
     remaining = OUTPUT_CHARACTERS - process.output.length
     if piece and remaining > 0:
         draft.grow(process.output, f"{path}/output", piece[:remaining])

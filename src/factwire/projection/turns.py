@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from factwire.facts.classes.payloads import TurnEndPayload, TurnStartPayload
+from factwire.facts.classes.payloads import Person, TurnEndPayload, TurnStartPayload, to_person
 from factwire.facts.fact import (
     EntityKind,
     Fact,
@@ -45,8 +45,8 @@ ENDED_TURNS: Final = frozenset({"completed", "failed", "canceled"})
 
 
 class ProjectedTurn(View):
-    """One turn. One that is not the thread's own names who took it: a subagent, a job, a task or a
-    child thread.
+    """One turn, and who cancelled it. One that is not the thread's own names who took it: a
+    subagent, a job, a task or a child thread.
     """
 
     turn_id: str
@@ -65,6 +65,7 @@ class ProjectedTurn(View):
     completed_at: str | None = None
     entity: EntityKind | None = None
     ended_by: str | None = None
+    cancelled_by: Person | None = None
 
 
 def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
@@ -297,6 +298,8 @@ def _update_turn(draft: "StateDraft", fact: Fact, status: str) -> None:
     ended = status in ENDED_TURNS
     draft.put(turn, path, "completed_at", (fact.completed_at or fact.created_at) if ended else None)
     draft.put(turn, path, "ended_by", fact.id if ended else None)
+    person = to_person(fact.payload.get("by")) if status == "canceled" else None
+    draft.put(turn, path, "cancelled_by", person)
     _set_failure(draft, turn, path, fact if status == "failed" else None)
 
 

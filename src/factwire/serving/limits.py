@@ -146,7 +146,10 @@ ROWS_LOG_BYTES: Final = 4 * 1024 * 1024
 """Bytes of the write-ahead log of the lists after which it is copied into their database."""
 
 ROWS_UNSAVED: Final = 1_024
-"""Changed rows after which the lists are saved while they are brought up to date."""
+"""Changed rows after which the lists are saved."""
+
+ROWS_UNSAVED_SECONDS: Final = 0.05
+"""Seconds after which changed rows are saved, however few they are."""
 
 ROWS_UNSAVED_FACTS: Final = 16_384
 """Facts after which the place of the lists is saved although nothing in them has changed."""

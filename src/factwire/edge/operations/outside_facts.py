@@ -34,7 +34,7 @@ from factwire.facts import (
 )
 from factwire.facts.classes.class_tables import TEXT_ENDS, TEXT_PIECES
 from factwire.facts.delta_fast_path import INCREMENT, pieces_of
-from factwire.facts.fact_rules import name_issues
+from factwire.facts.fact_rules import NameCheck
 from factwire.facts.intake import encode_or_spill
 from factwire.facts.json_values import text_at
 from factwire.facts.outcomes import answer_of, build_answer
@@ -95,19 +95,22 @@ class StaleJudgement(Exception):
 
 
 class LoopShare:
-    """Counts the work of one request, so that no request keeps the event loop to itself."""
+    """Counts the work of one request, so that no request keeps the event loop to itself: one that
+    has used it up lets others go on.
+    """
 
     def __init__(self) -> None:
         self._facts = 0
         self._bytes = 0
 
-    async def add(self, size: int) -> None:
-        """Take note of one more fact; let others go on when there were enough of them."""
+    def use_up(self, size: int) -> bool:
+        """Count one more fact; whether there were enough of them."""
         self._facts += 1
         self._bytes += size
-        if self._facts >= INTAKE_TURN_FACTS or self._bytes >= INTAKE_TURN_BYTES:
-            self._facts = self._bytes = 0
-            await asyncio.sleep(0)
+        if self._facts < INTAKE_TURN_FACTS and self._bytes < INTAKE_TURN_BYTES:
+            return False
+        self._facts = self._bytes = 0
+        return True
 
 
 class OutsideBatch:
@@ -119,7 +122,7 @@ class OutsideBatch:
         self._edge = edge
         self._sent = sent
         self._share = LoopShare()
-        self._read: list[tuple[Fact, Shape]] = []
+        self._read: list[tuple[Fact, Shape, str]] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -132,29 +135,32 @@ class OutsideBatch:
 
     async def read(self) -> None:
         """Read every fact; raises `Problem`."""
-        reader = Intake("off")
+        reader, names = Intake("off"), NameCheck()
         for index, item in enumerate(self._sent.items):
-            await self._share.add(len(item))
+            if self._share.use_up(len(item)):
+                await asyncio.sleep(0)
             try:
                 fact, shape = reader.read(item)
             except (InvalidFacts, UnreadableInput) as error:
                 self._refuse(index, error)
                 continue
-            for issue in name_issues(fact, shape):
+            for issue in names.find_issues(fact, shape):
                 self._report(index, issue.code, issue.path, issue.message)
             if is_derived_id(fact.id):
                 # What it says is no identity: two requests that say the same are two events.
                 fact = msgspec.structs.replace(fact, id=f"{self._sent.request_id}-{index + 1}")
-            self._read.append((fact, shape))
+            self._read.append((fact, shape, thread_of(fact) or ""))
         self._ensure_valid()
-        for fact, _ in self._read:
+        for fact, _, _ in self._read:
             _ensure_foreign(self._edge, fact)
+        for thread_id in self._list_threads():
+            _ensure_foreign_thread(self._edge, thread_id)
 
     async def write(self) -> Accepted:
         """Take every fact in and write them; raises `Problem`."""
-        for fact, _ in self._read:
+        for fact, _, _ in self._read:
             self._edge.intakes.keep_exact(fact)
-        names = {thread_of(fact) or "" for fact, _ in self._read}
+        names = self._list_threads()
         try:
             appended = await self._write(names)
         except StaleJudgement:
@@ -170,6 +176,9 @@ class OutsideBatch:
             seqs=seqs,
             sequences=tuple(appended.sequences[place] for place in self._own),
         )
+
+    def _list_threads(self) -> list[str]:
+        return list(dict.fromkeys(thread_id for _, _, thread_id in self._read))
 
     async def _write(self, names: Collection[str], *, is_alone: bool = False) -> AppendResult:
         """Judge the batch and write it, other batches of its threads being on their way, or while
@@ -210,10 +219,11 @@ class OutsideBatch:
 
     async def _judge(self, trials: dict[str, ThreadTrial]) -> None:
         """Take every fact in as it will be stored."""
-        for index, (fact, shape) in enumerate(self._read):
+        for index, (fact, shape, thread_id) in enumerate(self._read):
             size = len(self._sent.items[index])
-            await self._share.add(size)
-            trial = trials[thread_of(fact) or ""]
+            if self._share.use_up(size):
+                await asyncio.sleep(0)
+            trial = trials[thread_id]
             stored = self._stored.get(fact.id)
             if stored is None and trial.thread.may_have(fact):
                 stored = await self._find_stored(fact, trial.thread)
@@ -426,11 +436,11 @@ def _ensure_foreign(edge: EdgeContext, fact: Fact) -> None:
             "class_reserved",
             f"only an Edge records facts beside a thread; leave out {BESIDE_THREAD!r}",
         )
-    thread_id = thread_of(fact)
-    if thread_id is None:
-        return
+
+
+def _ensure_foreign_thread(edge: EdgeContext, thread_id: str) -> None:
     row = edge.records.threads.get(thread_id)
-    if row is not None and row.runtime_id == own:
+    if row is not None and row.runtime_id == edge.mint.runtime_id:
         raise Problem(409, "thread_owned_elsewhere", f"thread {thread_id!r} belongs to this Edge")
     if edge.records.is_deleted(thread_id):
         raise Problem(410, "thread_deleted", f"thread {thread_id!r} was deleted")

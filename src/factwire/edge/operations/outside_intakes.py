@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import apsw
 import msgspec
@@ -175,7 +175,9 @@ class IntakeStore:
         self._lock = asyncio.Lock()
         self._written = 0
         self._threads: set[str] = set()
-        """Every thread of which something may be on disk, once the database is open."""
+        """Every thread of which something may be on disk, once the database is open; not many more
+        than are kept there.
+        """
 
     async def read(self, thread_id: str) -> tuple[SavedTexts | None, IntakeCheckpoint | None]:
         if self._database is not None and thread_id not in self._threads:
@@ -199,17 +201,21 @@ class IntakeStore:
         if not texts and not checkpoints:
             return
         encode = msgspec.msgpack.encode
-        self._threads.update(texts, checkpoints or ())
-        await self._run(
-            (_REPLACE.format("texts"), [(name, encode(each)) for name, each in texts.items()]),
-            (
-                _REPLACE.format("checkpoints"),
-                [(name, encode(each)) for name, each in (checkpoints or {}).items()],
-            ),
-        )
+        try:
+            await self._run(
+                (_REPLACE.format("texts"), [(name, encode(each)) for name, each in texts.items()]),
+                (
+                    _REPLACE.format("checkpoints"),
+                    [(name, encode(each)) for name, each in (checkpoints or {}).items()],
+                ),
+            )
+        finally:
+            self._threads.update(texts, checkpoints or ())
         self._written += 1
         if self._written % _TRIM_WRITES == 0:
-            await self._run(*((trim, [(INTAKES_ON_DISK,)]) for trim in _TRIMS))
+            trims = [(trim, [(INTAKES_ON_DISK,)]) for trim in _TRIMS]
+            # Whoever writes meanwhile adds its threads when it has written.
+            *_, self._threads = map(set, await self._run(*trims, (_NAMES, [()])))
 
     async def remove(self, thread_id: str) -> None:
         """Keep nothing of a thread."""
@@ -225,7 +231,7 @@ class IntakeStore:
                 await run_disk_work(self._database.close)
                 self._database = None
 
-    async def _run(self, *steps: tuple[str, Sequence[Sequence[Value]]]) -> list[list[bytes]]:
+    async def _run(self, *steps: tuple[str, Sequence[Sequence[Value]]]) -> list[list[Any]]:
         """The rows that each statement finds, all of them in one transaction."""
         async with self._lock:
             try:
@@ -233,7 +239,7 @@ class IntakeStore:
             except apsw.Error as error:
                 raise JournalUnavailable(f"{self._path}: {error}") from error
 
-    def _execute(self, steps: Sequence[tuple[str, Sequence[Sequence[Value]]]]) -> list[list[bytes]]:
+    def _execute(self, steps: Sequence[tuple[str, Sequence[Sequence[Value]]]]) -> list[list[Any]]:
         database = self._database or self._open()
         database.execute("BEGIN IMMEDIATE")
         try:
@@ -255,14 +261,14 @@ class IntakeStore:
             database.execute(table)
         for trim in _TRIMS:
             database.execute(trim, (INTAKES_ON_DISK,))
-        names = "SELECT thread FROM texts UNION SELECT thread FROM checkpoints"
-        self._threads.update(row[0] for row in database.execute(names))
+        self._threads.update(row[0] for row in database.execute(_NAMES))
         self._database = database
         return database
 
 
 _CHECKPOINT_PAGES: Final = 256
 _TRIM_WRITES: Final = 1_000
+_NAMES: Final = "SELECT thread FROM texts UNION SELECT thread FROM checkpoints"
 _REPLACE: Final = "REPLACE INTO {}(thread, data) VALUES(?, ?)"
 _TABLES: Final = tuple(
     f"CREATE TABLE IF NOT EXISTS {name}("

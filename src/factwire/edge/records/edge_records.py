@@ -37,7 +37,7 @@ from factwire.journal import Cursor, CursorError, Filter, Journal
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.serving.asgi import Problem
 from factwire.serving.envelopes import ThreadPlace
-from factwire.serving.limits import ROWS_UNSAVED, ROWS_UNSAVED_FACTS
+from factwire.serving.limits import ROWS_UNSAVED, ROWS_UNSAVED_FACTS, ROWS_UNSAVED_SECONDS
 from factwire.serving.logs import logger
 from factwire.serving.paging import RowDatabase, RowTable, columns_of, remove_rows
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
@@ -172,7 +172,8 @@ RECORDS_FILE: Final = "edge-records.db"
 
 class RecordStore:
     """Records that follow a feed; made before the feed starts, so that they miss nothing. With a
-    folder they are saved as they grow, so that a start after a crash reads few facts.
+    folder they are saved as they grow, many rows at once, so that a start after a crash reads few
+    facts.
     """
 
     def __init__(self, records: Records, feed: JournalFeed) -> None:
@@ -182,6 +183,7 @@ class RecordStore:
         self._saved = records.seq
         self._unsaved: str | None = None
         self._copying: asyncio.Task[None] | None = None
+        self._saving: asyncio.TimerHandle | None = None
         self._stop: Callable[[], None] = feed.subscribe(self._take, self._record_failure)
 
     async def wait_for(self, seq: int) -> Records:
@@ -216,13 +218,20 @@ class RecordStore:
             self.records.apply(seq, fact)
         self.records.seq = batch.raw.last
         database = self.records.database
-        if database.change_count or self.records.seq - self._saved > ROWS_UNSAVED_FACTS:
+        if (
+            database.change_count > ROWS_UNSAVED
+            or self.records.seq - self._saved > ROWS_UNSAVED_FACTS
+        ):
             self._save()
+        elif self._saving is None and database.change_count:
+            loop = asyncio.get_running_loop()
+            self._saving = loop.call_later(ROWS_UNSAVED_SECONDS, self._save)
         if database.has_long_log and (self._copying is None or self._copying.done()):
             self._copying = asyncio.create_task(run_disk_work(database.copy_log))
 
     def _save(self) -> None:
         """Save the records; while the disk takes nothing they go on in memory."""
+        self._cancel_saving()
         try:
             self.records.database.save(self.records.seq)
         except apsw.Error as error:
@@ -232,7 +241,14 @@ class RecordStore:
         else:
             self._saved, self._unsaved = self.records.seq, None
 
+    def _cancel_saving(self) -> None:
+        if self._saving is not None:
+            self._saving.cancel()
+            self._saving = None
+
     def _record_failure(self, error: Exception) -> None:
+        # What a fact has changed by half is not to be saved.
+        self._cancel_saving()
         self.failure = error
 
 

@@ -2,7 +2,7 @@
 
 import type { Action, Compaction, Plan, ProjectedTurn, ProjectionState } from "../../api/generated/projection";
 import { ApprovalCard } from "../../approval/ApprovalCard";
-import { requestOfAction } from "../../approval/request";
+import { personText, requestOfAction } from "../../approval/request";
 import { Badge, Card, Icon, Markdown, StatusBadge, StatusIcon } from "../../ui";
 import styles from "./Conversation.module.css";
 import type { CardPart } from "./rows";
@@ -118,6 +118,7 @@ export function OutcomeRow({ status, turn }: { status: string; turn: ProjectedTu
   return (
     <p className={styles.outcome}>
       <StatusBadge status={status} />
+      {turn?.cancelledBy != null && <span dir="auto">{`by ${personText(turn.cancelledBy)}`}</span>}
       {turn?.failureCategory != null && <span>{turn.failureCategory.replaceAll("_", " ")}</span>}
       {turn?.recoveryHint != null && (
         <span className={styles.caption} dir="auto">

@@ -4,6 +4,7 @@ import { Suspense, useId } from "react";
 import type { ProjectionState } from "../../api/generated/projection";
 import { Refusal, wordsOf } from "../../api/refusal";
 import { SCREENS } from "../../app/screens";
+import { personText } from "../../approval/request";
 import { TimeMachineContext, useTimeMachine } from "../../state/moments";
 import { useThread } from "../../state/queries";
 import { useThreadStream } from "../../state/thread-stores";
@@ -60,6 +61,14 @@ function Head({ threadId, state }: { threadId: string; state: ProjectionState })
       </h1>
       <StatusBadge status={state.runtime.status} />
       <span className={styles.space} />
+      {row?.parentThreadId != null && row.by != null && (
+        <span className={styles.agent} dir="auto">
+          <Link to="/threads/$threadId" params={{ threadId: row.parentThreadId }}>
+            Forked
+          </Link>
+          {` by ${personText(row.by)}`}
+        </span>
+      )}
       <span className={styles.agent}>
         {state.runtime.agentId ?? row?.agentId ?? "agent unknown"}
         {state.runtime.model != null && state.runtime.model !== state.runtime.agentId && ` · ${state.runtime.model}`}
