@@ -32,6 +32,7 @@ from factwire.facts.fact import (
     entity_of,
     id_in_payload,
     id_of,
+    is_marked_by_task,
     is_of_thread,
 )
 from factwire.facts.fact_rules import class_issues, rule_issues, secret_issues
@@ -210,6 +211,7 @@ __all__ = [
     "inspect_fixture",
     "inspect_stream",
     "is_fixture",
+    "is_marked_by_task",
     "is_of_thread",
     "is_valid",
     "json_characters",

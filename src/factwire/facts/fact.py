@@ -229,15 +229,35 @@ def entity_of(fact: Fact) -> RunEntity | None:
     """
     if names_nobody(fact):
         return None
-    payload = fact.payload
-    subagent = fact.subagent_id or id_in_payload(payload, "subagentId")
+    subagent = fact.subagent_id or id_in_payload(fact.payload, "subagentId")
     if subagent is not None:
         return RunEntity("subagent", subagent)
-    stated = fact.runtime_entity or payload.get("runtimeEntity") or payload.get("runtime_entity")
+    stated = _stated_entity(fact)
     if stated == "agent_turn":
         return None
-    found = _job_of(fact, stated) or _task_of(fact, stated) or _child_of(fact, stated)
-    return found or entity_by_lineage(fact)
+    return _named_entity(fact, stated) or entity_by_lineage(fact)
+
+
+def is_marked_by_task(fact: Fact) -> bool:
+    """Whether a task above it is all that marks a turn as a child's. An agent's own turn may carry
+    one, too: whoever follows the thread lets the opening of the turn decide.
+    """
+    if names_nobody(fact) or fact.subagent_id or id_in_payload(fact.payload, "subagentId"):
+        return False
+    stated = _stated_entity(fact)
+    if stated == "agent_turn" or _named_entity(fact, stated) is not None:
+        return False
+    entity = entity_by_lineage(fact)
+    return entity is not None and entity.kind == "task"
+
+
+def _stated_entity(fact: Fact) -> object:
+    payload = fact.payload
+    return fact.runtime_entity or payload.get("runtimeEntity") or payload.get("runtime_entity")
+
+
+def _named_entity(fact: Fact, stated: object) -> RunEntity | None:
+    return _job_of(fact, stated) or _task_of(fact, stated) or _child_of(fact, stated)
 
 
 def _job_of(fact: Fact, stated: object) -> RunEntity | None:

@@ -19,10 +19,12 @@ from factwire.facts.fact import (
     entity_of,
     has_lineage,
     id_of,
+    is_marked_by_task,
     is_of_thread,
     names_nobody,
 )
 from factwire.facts.json_patch import escape_key
+from factwire.facts.open_work import TURN_OPENERS
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import (
     drop_placeholder_time,
@@ -73,11 +75,32 @@ def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
         state = draft.state
         is_plain = fact.thread_id in (None, state.thread_id) and names_nobody(fact)
         draft.is_own = is_plain or (
-            is_of_thread(fact, state.thread_id, state.session_id)
+            (
+                is_of_thread(fact, state.thread_id, state.session_id)
+                or _is_opened_by_thread(draft, fact)
+            )
             and not _descends_from_teammate(draft, fact)
         )
         draft.owned_fact = fact
     return draft.is_own
+
+
+def _is_opened_by_thread(draft: "StateDraft", fact: Fact) -> bool:
+    """Whether a turn that only a task above it marks as a child's is the thread's own after all, as
+    its opening shows (`OpenWork.is_of_thread` has the same rule).
+    """
+    turns, turn_id = draft.state.turns, turn_of(fact)
+    is_elsewhere = fact.thread_id not in (None, draft.state.thread_id)
+    if turn_id is None or is_elsewhere or not is_marked_by_task(fact):
+        return False
+    if draft.memory.has_turns_beside and any(
+        turn.turn_id == turn_id and turn.entity is not None for turn in turns.values()
+    ):
+        return False
+    if fact.event_class in TURN_OPENERS:
+        return draft.state.runtime.active_turn_id is None
+    turn = turns.get(turn_id)
+    return turn is not None and task_of(fact) in (None, turn.task_id)
 
 
 def _descends_from_teammate(draft: "StateDraft", fact: Fact) -> bool:
