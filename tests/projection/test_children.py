@@ -215,12 +215,14 @@ def test_no_more_facts_wait_for_their_thread_than_the_limit_says():
 
 ABOVE: dict[str, Any] = {"parentTaskId": "above"}
 NAMED: dict[str, Any] = {**ABOVE, "taskId": "task"}
+WORKER: dict[str, Any] = {"workerId": "worker"}
 CARRIED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "the end": ({}, {}, ABOVE),
     "the start": ({}, ABOVE, {}),
     "start and end": ({}, ABOVE, ABOVE),
     "everything": (ABOVE, ABOVE, ABOVE),
     "everything with its task": (NAMED, NAMED, NAMED),
+    "everything with a worker": (WORKER, WORKER, WORKER),
     "everything in the payload": ({"payload": ABOVE}, {"payload": ABOVE}, {"payload": ABOVE}),
 }
 
@@ -272,13 +274,61 @@ def test_a_turn_of_the_thread_ends_though_its_facts_name_a_task_above(where: str
 
 @pytest.mark.requirement("projection.own-task-turn")
 @pytest.mark.parametrize("turn_id", ["turn", "inner"])
+@pytest.mark.parametrize("mark", [ABOVE, NAMED, WORKER])
 @pytest.mark.parametrize("end", ENDS)
 def test_a_child_that_only_a_task_above_marks_does_not_end_the_run_of_an_edge(
-    end: str, turn_id: str
+    end: str, mark: dict[str, Any], turn_id: str
 ):
     make, records = FactMaker(), Records()
-    carried = {"turnId": turn_id, **ABOVE}
+    carried = {"turnId": turn_id, **mark}
     facts = [*opening(make), make("turn.started", **carried), make(end, **carried)]
     for seq, fact in enumerate(facts, 1):
         records.apply(seq, fact)
     assert [(run.turn_id, run.status) for run in records.runs.newest()] == [("turn", "running")]
+
+
+@pytest.mark.requirement("projection.turn-owner")
+@pytest.mark.parametrize("opens", [True, False])
+@pytest.mark.parametrize("turn_id", ["turn", "inner"])
+@pytest.mark.parametrize("end", ENDS)
+def test_the_end_of_a_workers_turn_ends_the_worker_alone(end: str, turn_id: str, opens: bool):
+    make = FactMaker()
+    carried = {"turnId": turn_id, **WORKER}
+    before = [
+        make("turn.started", **TURN, runId="run"),
+        make("worker.started", **TURN, **WORKER, taskId="task"),
+    ]
+    inner = [make("turn.started", **carried)] if opens else []
+    facts = [*before, *inner, make(end, **carried)]
+    state = project_facts(*facts)
+    assert own_run(state) == own_run(project_facts(*before))
+    assert state.runtime.phase not in ("completed", "failed", "cancelled")
+    assert state.subagents.threads["worker"].status == ENDS[end]
+    assert state.graph.nodes["subagent:worker"].status == ENDS[end]
+    gates, records = Gates(), Records()
+    for seq, fact in enumerate(facts, 1):
+        gates.feed(msgspec.structs.replace(fact, sequence=None))
+        records.apply(seq, fact)
+    assert gates.active_turn == "turn"
+    assert [(run.turn_id, run.status) for run in records.runs.newest()] == [("turn", "running")]
+
+
+@pytest.mark.requirement("projection.turn-owner")
+@pytest.mark.parametrize(
+    ("end", "status", "phase"),
+    [
+        ("turn.completed", "failed", "failed"),
+        ("turn.completed", "canceled", "cancelled"),
+        ("turn.completed", "completed", "completed"),
+        ("turn.failed", "failed", "failed"),
+        ("turn.canceled", "canceled", "cancelled"),
+    ],
+)
+def test_the_phase_of_a_run_is_how_its_turn_ended(end: str, status: str, phase: str):
+    make = FactMaker()
+    start = make("turn.started", **TURN)
+    runtime = project_facts(start, make(end, **TURN, status=status)).runtime
+    shown = "canceled" if phase == "cancelled" else phase
+    assert (runtime.status, runtime.phase, runtime.latest_turn_status) == (shown, phase, shown)
+    other = project_facts(start, make(end, turnId="another", status=status)).runtime
+    assert (other.status, other.phase) == ("running", project_facts(start).runtime.phase)

@@ -90,4 +90,4 @@ RETENTION_BATCH_FACTS: Final = 100
 """Facts about removals that are written at once; each has the row of a thread."""
 
 TURNS_BESIDE: Final = 1_024
-"""Turns of children that carry nothing but a task above them, remembered until they end."""
+"""Turns that name a worker or a task, of which the lists remember how they began."""

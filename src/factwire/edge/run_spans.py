@@ -18,7 +18,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from factwire.edge.limits import SPAN_CHARACTERS
 from factwire.edge.records import Records
-from factwire.facts import Fact, entity_of, is_marked_by_task
+from factwire.facts import Fact, entity_of, loose_entity_of
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_values import number_at, text_at
 from factwire.facts.outcomes import status_shown
@@ -235,7 +235,7 @@ class RunSpans:
         """Whether a fact begins or ends a run of the thread; where only a task above speaks against
         it, the row of the run has it: the fact is in the records before it comes here.
         """
-        if not is_marked_by_task(fact):
+        if loose_entity_of(fact) is None:
             return entity_of(fact) is None
         row = self._records.runs.get(run_id)
         is_end = fact.event_class in TURN_TERMINALS

@@ -32,8 +32,8 @@ from factwire.facts.fact import (
     entity_of,
     id_in_payload,
     id_of,
-    is_marked_by_task,
     is_of_thread,
+    loose_entity_of,
 )
 from factwire.facts.fact_rules import class_issues, rule_issues, secret_issues
 from factwire.facts.foreign_files import (
@@ -211,11 +211,11 @@ __all__ = [
     "inspect_fixture",
     "inspect_stream",
     "is_fixture",
-    "is_marked_by_task",
     "is_of_thread",
     "is_valid",
     "json_characters",
     "kind_of",
+    "loose_entity_of",
     "manifest_issues",
     "missing_fields",
     "parse_ref",

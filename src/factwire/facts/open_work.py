@@ -12,7 +12,7 @@ import msgspec
 
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.classes.specification import SUBJECTS, Move
-from factwire.facts.fact import Fact, entity_of, id_of, is_marked_by_task
+from factwire.facts.fact import Fact, entity_of, id_of, loose_entity_of
 from factwire.facts.limits import IDENTITY_WINDOW
 from factwire.facts.outcomes import ActionClosing
 
@@ -125,9 +125,9 @@ NO_TURN: Final = ""
 TURN_OPENERS: Final = frozenset({"turn.submitted", "turn.started"})
 
 
-def _task_key(turn: str, task: str) -> str:
-    """A turn together with the task that its opening names."""
-    return f"{turn}\n{task}"
+def _mark_key(turn: str, mark: str) -> str:
+    """A turn together with a task or a worker that its opening names."""
+    return f"{turn}\n{mark}"
 
 
 def find_subject_id(fact: Fact, subject: str) -> str | None:
@@ -171,7 +171,8 @@ class OpenWork:
         """The turn that a fact submits or starts begins."""
         turn, is_beside = id_of(fact, "turnId"), not self.is_of_thread(fact)
         is_start = fact.event_class == "turn.started"
-        self.begin_turn(turn, task=id_of(fact, "taskId"), beside=is_beside)
+        marks = id_of(fact, "taskId"), id_of(fact, "workerId")
+        self.begin_turn(turn, *marks, beside=is_beside)
         if is_start and not is_beside:
             self._running = turn
 
@@ -188,28 +189,31 @@ class OpenWork:
         """The turn of the thread that runs, as a state has it."""
         self._running = turn
 
-    def begin_turn(self, turn: str | None, *, task: str | None, beside: bool) -> None:
-        """A turn of the thread begins, or one that somebody takes `beside` it."""
+    def begin_turn(self, turn: str | None, *marks: str | None, beside: bool) -> None:
+        """A turn of the thread begins, or one that somebody takes `beside` it; `marks` are the task
+        and the worker that its opening names.
+        """
         if turn and beside:
             self._begun_beside.add(turn)
         elif turn:
             self._begun.add(turn)
-            if task:
-                self._begun.add(_task_key(turn, task))
+            for mark in filter(None, marks):
+                self._begun.add(_mark_key(turn, mark))
 
     def is_of_thread(self, fact: Fact) -> bool:
-        """Whether a fact about a turn is about one of the thread itself. Where only a task above it
-        speaks against that, the opening decides: a turn that begins while none of the thread runs
-        is the thread's own, and what is reported of it later is, too.
+        """Whether a fact about a turn is about one of the thread itself. Where only a worker or a
+        task above it speaks against that, the opening decides: a turn that begins while none of the
+        thread runs is the thread's own, and what is reported of it later is, too, unless it names a
+        task or a worker that the opening did not.
         """
-        if not is_marked_by_task(fact):
+        entity, turn = loose_entity_of(fact), id_of(fact, "turnId")
+        if entity is None:
             return entity_of(fact) is None
-        turn, task = id_of(fact, "turnId"), id_of(fact, "taskId")
         if turn is None or turn in self._begun_beside:
             return False
         if fact.event_class in TURN_OPENERS:
             return self._running is None
-        return (turn if task is None else _task_key(turn, task)) in self._begun
+        return (turn if entity.id is None else _mark_key(turn, entity.id)) in self._begun
 
     def is_turn_of(self, fact: Fact) -> bool:
         """Whether a fact that begins or ends a turn speaks for the turn that it names. An end that

@@ -19,8 +19,8 @@ from factwire.facts.fact import (
     entity_of,
     has_lineage,
     id_of,
-    is_marked_by_task,
     is_of_thread,
+    loose_entity_of,
     names_nobody,
 )
 from factwire.facts.json_patch import escape_key
@@ -57,6 +57,7 @@ class ProjectedTurn(View):
     agent_id: str | None = None
     task_id: str | None = None
     subagent_id: str | None = None
+    worker_id: str | None = None
     job_id: str | None = None
     thread_id: str | None = None
     failure_category: str | None = None
@@ -86,12 +87,13 @@ def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
 
 
 def _is_opened_by_thread(draft: "StateDraft", fact: Fact) -> bool:
-    """Whether a turn that only a task above it marks as a child's is the thread's own after all, as
-    its opening shows (`OpenWork.is_of_thread` has the same rule).
+    """Whether a turn that only a worker or a task above it marks as a child's is the thread's own
+    after all, as its opening shows (`OpenWork.is_of_thread` has the same rule).
     """
     turns, turn_id = draft.state.turns, turn_of(fact)
     is_elsewhere = fact.thread_id not in (None, draft.state.thread_id)
-    if turn_id is None or is_elsewhere or not is_marked_by_task(fact):
+    entity = loose_entity_of(fact)
+    if turn_id is None or is_elsewhere or entity is None:
         return False
     if draft.memory.has_turns_beside and any(
         turn.turn_id == turn_id and turn.entity is not None for turn in turns.values()
@@ -100,7 +102,7 @@ def _is_opened_by_thread(draft: "StateDraft", fact: Fact) -> bool:
     if fact.event_class in TURN_OPENERS:
         return draft.state.runtime.active_turn_id is None
     turn = turns.get(turn_id)
-    return turn is not None and task_of(fact) in (None, turn.task_id)
+    return turn is not None and entity.id in (None, turn.task_id, turn.worker_id)
 
 
 def _descends_from_teammate(draft: "StateDraft", fact: Fact) -> bool:
@@ -311,6 +313,7 @@ def _update_turn(draft: "StateDraft", fact: Fact, status: str) -> None:
         run_id=id_of(fact, "runId"),
         agent_id=fact.agent_id or start.agent_id,
         task_id=task_of(fact),
+        worker_id=id_of(fact, "workerId") if status in ("submitted", "running") else None,
         subagent_id=entity.id if entity and entity.kind == "subagent" else None,
         job_id=entity.id if entity and entity.kind == "job" else None,
         thread_id=(entity.id if entity and entity.kind == "thread" else None) or child,

@@ -102,7 +102,7 @@ class Gates:
                 gates._work.remember_end(node.node_id.removeprefix("turn:"))
         for turn in state.turns.values():
             is_beside = turn.entity is not None
-            gates._work.begin_turn(turn.turn_id, task=turn.task_id, beside=is_beside)
+            gates._work.begin_turn(turn.turn_id, turn.task_id, turn.worker_id, beside=is_beside)
         gates._work.restore_running(gates.active_turn)
         return gates
 

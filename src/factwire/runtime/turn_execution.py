@@ -302,7 +302,7 @@ class Turn:
 
     async def _pump_stream(self, facts: AsyncIterator[Fact]) -> Fact | None:
         log, opened = self._log, OpenWork(LastIds(ENDED_TURNS))
-        opened.begin_turn(self.turn_id, task=None, beside=False)
+        opened.begin_turn(self.turn_id, beside=False)
         async for fact in facts:
             is_own = opened.follow_turn(fact) and fact.turn_id == self.turn_id
             if fact.event_class in TURN_TERMINALS and is_own:

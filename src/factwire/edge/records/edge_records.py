@@ -104,7 +104,9 @@ class Records:
         """By thread: what retention is to remove of it, and has not yet."""
         self.retention_runs: RowTable[LastRetention] = table("retention_runs", LastRetention)
         self.turns_beside = LastIds(TURNS_BESIDE)
-        """Turns that only a task above them marks, and that began while another one ran."""
+        """Turns that a worker or a task above marks, and that began while another one ran."""
+        self.turn_marks = LastIds(TURNS_BESIDE)
+        """Turns of threads with the task and the worker that their openings name."""
         self.shortened: set[str] = set()
         """Threads whose rows may tell of facts that were removed, until they are rebuilt."""
 

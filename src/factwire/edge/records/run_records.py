@@ -6,7 +6,7 @@ import msgspec
 
 from factwire.edge.events.run_events import build_run_error
 from factwire.edge.records.thread_records import edit_row, key_of, thread_of
-from factwire.facts import Fact, entity_of, id_of, is_marked_by_task, to_person
+from factwire.facts import Fact, entity_of, id_of, loose_entity_of, to_person
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.classes.payloads import ActionDecisionPayload, ActionRequestPayload
 from factwire.facts.json_values import list_at, object_at, text_at
@@ -120,6 +120,8 @@ def _submit_run(records: "Records", seq: int, fact: Fact) -> None:
     if turn_id is None or not _is_of_thread(records, fact):
         return
     run = _find_run(records, fact) or _add_run(records, seq, fact, turn_id, fact.payload)
+    for mark in filter(None, (id_of(fact, "taskId"), id_of(fact, "workerId"))):
+        records.turn_marks.add(f"{turn_id}\n{mark}")
     thread = _find_thread(records, fact)
     _dequeue_run(thread, run)
     if thread is not None:
@@ -228,7 +230,8 @@ def _is_of_thread(records: "Records", fact: Fact) -> bool:
     """Whether a fact about a turn is about a run of the thread, by the rule of
     `OpenWork.is_of_thread`; the rows tell which runs the thread itself has begun.
     """
-    if not is_marked_by_task(fact):
+    entity = loose_entity_of(fact)
+    if entity is None:
         return entity_of(fact) is None
     run, thread = _find_run(records, fact), _find_thread(records, fact)
     turn_id, opens = turn_of(fact) or "", fact.event_class in TURN_OPENERS
@@ -238,7 +241,8 @@ def _is_of_thread(records: "Records", fact: Fact) -> bool:
     if latest is not None and latest.status in _AT_WORK:
         records.turns_beside.add(turn_id)
         return False
-    return opens or run is not None
+    is_marked = entity.id is None or f"{turn_id}\n{entity.id}" in records.turn_marks
+    return opens or (run is not None and is_marked)
 
 
 _AT_WORK: Final = ("running", "waiting", "cancelling")
