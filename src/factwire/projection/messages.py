@@ -58,12 +58,27 @@ def match_open_part(
         exact = [handle for handle in found if _goes_by(draft, handle, kind, part_id)]
         pool = exact or pool
         found = exact or [handle for handle in found if _is_unnamed(handle, kind)]
+    if len(pool) > 1 and part_id is None:
+        pool = found = _match_streamed_text(found, fact) or found
     if len(pool) > 1 and found:
         draft.ambiguous = True
     if len(pool) != 1 or not found:
         return None
     _name_part(draft, fact, found[0], kind, message_id if place is None else None)
     return found[0]
+
+
+def _match_streamed_text(pool: "Sequence[PartHandle]", fact: Fact) -> "list[PartHandle]":
+    """Of several open texts the one that a whole text goes on from: what was streamed of it is how
+    the whole one begins, and is the longest of which that is true.
+    """
+    whole = fact.payload.get("text")
+    if type(whole) is not str:
+        return []
+    streamed = [(str(getattr(handle.part, "text", "")), handle) for handle in pool]
+    begun = [(text, handle) for text, handle in streamed if text and whole.startswith(text)]
+    longest = max((len(text) for text, _ in begun), default=0)
+    return [handle for text, handle in begun if len(text) == longest][-1:]
 
 
 def match_named_part(
@@ -296,6 +311,10 @@ def finish_text(draft: "StateDraft", fact: Fact) -> None:
     """The whole text: it replaces what was streamed into the same part, and closes it. Without it,
     the last piece.
     """
+    spanned = _match_spanned_texts(draft, fact)
+    if spanned:
+        _finish_spanned_texts(draft, fact, spanned)
+        return
     draft.part = handle = _ensure_text_part(draft, fact, ends=True)
     if handle is None:
         return
@@ -305,13 +324,54 @@ def finish_text(draft: "StateDraft", fact: Fact) -> None:
     elif type(rest := fact.payload.get("delta")) is str:
         draft.grow(part.text, handle.text_path, rest)
     if type(whole) is str or part.state != "stale":  # An end without the text mends no hole.
-        state = state_at_end(fact)
-        if draft.memory.unreconciled:
-            draft.put(part, handle.path, "settles", state)
-        else:
-            finish_part(draft, handle, fact.completed_at or fact.created_at, state)
+        _settle_text(draft, fact, handle)
     for superseded in texts_of(fact.payload.get("supersedes")):
         retract_message(draft, superseded)
+
+
+def _settle_text(draft: "StateDraft", fact: Fact, handle: PartHandle) -> None:
+    state = state_at_end(fact)
+    if draft.memory.unreconciled:
+        draft.put(cast("TextPart", handle.part), handle.path, "settles", state)
+    else:
+        finish_part(draft, handle, fact.completed_at or fact.created_at, state)
+
+
+_TEXT_JOINTS: Final = ("", "\n", "\n\n")
+"""What stands between the texts of a message where a source gives them as one."""
+
+
+def _match_spanned_texts(draft: "StateDraft", fact: Fact) -> list[PartHandle]:
+    """The texts of a message that a whole text without a part id repeats one after the other, the
+    last of which it may go on; none where it is the text of one part.
+    """
+    whole, memory = fact.payload.get("text"), draft.memory
+    place = memory.message_place(turn_of(fact), message_of(draft, fact))
+    if type(whole) is not str or place not in memory.open_messages or id_of(fact, "partId"):
+        return []
+    message = draft.state.messages[place]
+    parts = [part for part in message.parts if isinstance(part, TextPart) and part.text]
+    joined = (joint.join(str(part.text) for part in parts) for joint in _TEXT_JOINTS)
+    if len(parts) < 2 or not any(map(whole.startswith, joined)):  # noqa: PLR2004 - several
+        return []
+    return [memory.parts_by_id[place, "text", part.part_id] for part in parts]
+
+
+def _finish_spanned_texts(draft: "StateDraft", fact: Fact, handles: list[PartHandle]) -> None:
+    """Close the open ones of texts that came whole, and add to the last what it lacks."""
+    whole, texts = (
+        cast("str", fact.payload["text"]),
+        [str(cast("TextPart", each.part).text) for each in handles],
+    )
+    joint = next(each for each in _TEXT_JOINTS if whole.startswith(each.join(texts)))
+    draft.part = last = handles[-1]
+    rest = whole[len(joint.join(texts)) :]
+    if rest:
+        draft.rewrite(cast("TextPart", last.part), last.path, "text", texts[-1] + rest)
+    for handle in handles:
+        part = cast("TextPart", handle.part)
+        if part.state in ("streaming", "stale"):
+            _settle_text(draft, fact, handle)
 
 
 def state_at_end(fact: Fact) -> "PartState":
