@@ -14,15 +14,22 @@ the ids that it carries, because texts are streamed beside each other.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 from factwire.facts.classes.payloads import Person, to_person
 from factwire.facts.fact import Fact, RunEntity, id_in_payload, id_of
-from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
+from factwire.facts.json_values import text_at, texts_of
 from factwire.facts.outcomes import bad_end
 from factwire.projection import hydration
 from factwire.projection.changes import Operation
-from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, turn_of
+from factwire.projection.payload_fields import (
+    input_refs,
+    other_id,
+    outcome_of,
+    subagent_of,
+    turn_of,
+    user_texts,
+)
 from factwire.projection.turns import find_entity, is_in_ended_turn
 from factwire.projection.views import Text, View
 
@@ -683,7 +690,7 @@ def add_user_message(draft: "StateDraft", fact: Fact) -> None:
     texts = user_texts(fact.payload)
     if (named is None or fact.control == "steer") and _asks_anew(draft, fact, message_id, texts):
         message_id = f"{message_id}:{fact.id}"
-    refs = _input_refs(fact.payload.get("input"))
+    refs = input_refs(fact.payload.get("input"))
     if not texts and not refs and message_id not in draft.memory.names:
         return
     message, path = _write_user_message(draft, fact, message_id, texts, refs)
@@ -704,7 +711,7 @@ def add_steer_message(
     named = id_in_payload(fact.payload, "messageId") or fact.message_id
     place = draft.memory.message_place(turn_of(fact), named or own)
     is_other = place is not None and _texts_of(draft.state.messages[place]) != texts
-    refs = _input_refs(items)
+    refs = input_refs(items)
     if texts or refs:
         _write_user_message(draft, fact, own if is_other or named is None else named, texts, refs)
 
@@ -755,52 +762,6 @@ def _add_user_text(draft: "StateDraft", fact: Fact, message_id: str, index: int,
     else:
         draft.rewrite(handle.part, handle.path, "text", text)
         finish_part(draft, handle, fact.created_at)
-
-
-def user_texts(payload: dict[str, Any]) -> list[str]:
-    """Every text that a payload asks with: its prompt, and what its `input` holds beside that."""
-    prompt, items = text_at(payload, "prompt", "text"), payload.get("input")
-    texts = _input_texts(items) if items else []
-    if not prompt and items:
-        prompt = text_at(object_at(items) or {}, "text")
-    if not texts:
-        return [prompt] if prompt else []
-    if not prompt or prompt in texts:
-        return texts
-    is_joined = any(prompt == between.join(texts) for between in _JOINTS)
-    return [prompt] if is_joined else [prompt, *texts]
-
-
-_JOINTS: Final = ("", " ", "\n", "\n\n")
-"""What stands between the texts of an input where a prompt repeats them in one."""
-
-
-def _input_texts(items: object) -> list[str]:
-    found = (row if isinstance(row, str) else _input_text(row) for row in _input_rows(items))
-    return [text for text in found if text]
-
-
-def _input_rows(items: object) -> list[Any]:
-    """The rows of an input: a list of them, a text by itself, or an object that has them in
-    `parts`.
-    """
-    fields = object_at(items)
-    if fields is not None:
-        return _input_rows(fields.get("parts", fields.get("content")))
-    return [items] if isinstance(items, str) else list_at(items) or []
-
-
-def _input_text(row: object) -> str | None:
-    fields = object_at(row)
-    return None if fields is None else text_at(fields, "text", "content")
-
-
-def _input_refs(items: object) -> list[str]:
-    if not items:
-        return []
-    rows = objects_of(_input_rows(items))
-    found = (text_at(item, "ref", "assetRef", "uri", "capabilityRef") for item in rows)
-    return [ref for ref in found if ref]
 
 
 def rename_message(draft: "StateDraft", optimistic: str, message_id: str) -> None:

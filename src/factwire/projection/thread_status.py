@@ -30,6 +30,7 @@ from factwire.projection.payload_fields import (
     read_payload,
     task_of,
     turn_of,
+    user_texts,
 )
 from factwire.projection.turns import ENDED_TURNS, is_own_run
 from factwire.projection.views import View
@@ -454,5 +455,5 @@ def _record_steer(draft: "StateDraft", fact: Fact) -> None:
         draft.push(steers, f"{QUEUE_PATH}/steers", steer, LANE_EVENTS_KEPT)
     if "delivered" in (status, text_at(payload, "change")):
         items = payload.get("input") or steer.input
-        texts = messages.user_texts({"text": steer.text, **payload, "input": items})
+        texts = user_texts({"text": steer.text, **payload, "input": items})
         messages.add_steer_message(draft, fact, key or fact.id, texts, items)
