@@ -672,6 +672,7 @@ export interface ProjectedTurn {
   agentId?: string | null;
   taskId?: string | null;
   subagentId?: string | null;
+  workerId?: string | null;
   jobId?: string | null;
   threadId?: string | null;
   failureCategory?: string | null;

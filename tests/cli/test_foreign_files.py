@@ -176,6 +176,44 @@ def test_a_sequence_is_filled_in_by_place_where_no_fact_has_it(
     assert found == read
 
 
+@pytest.mark.requirement("reading.lenient")
+def test_what_the_shape_to_write_requires_is_filled_in_with_a_remark(factwire: Factwire):
+    path = factwire.file(lines(*SEED_EVENTS.values()))
+    done = factwire("convert", path, "--to", "runtime-event")
+    rows = [msgspec.json.decode(line) for line in done.out.splitlines()]
+    lacking = sum("sessionId" not in event for event in SEED_EVENTS.values())
+    assert (done.code, f"sessionId ({lacking})" in done.err) == (0, True)
+    assert [row["sequence"] for row in rows] == [1, 3, 4, 5, 6, 7]
+    assert sum(row["sessionId"] == "unknown" for row in rows) == lacking
+    assert factwire("convert", factwire.file(lines(*rows)), "--to", "runtime-event").err == ""
+
+
+@pytest.mark.requirement("reading.lenient")
+@pytest.mark.parametrize("target", ["facts", "runtime-event"])
+@pytest.mark.parametrize(
+    ("stated", "read"), [([None, None, None], [1, 2, 3]), ([5, None, 7], [5, 6, 7])]
+)
+def test_events_of_a_screen_without_a_sequence_are_converted_in_their_order(
+    factwire: Factwire, target: str, stated: list[int | None], read: list[int]
+):
+    events = [
+        {"type": "text.delta", "id": f"u{place}", "payload": {"messageId": "m", "delta": "ha"}}
+        | {"threadId": "thread", "turnId": "turn", "sessionId": "session", "createdAt": TIME}
+        | ({} if number is None else {"sequence": number})
+        for place, number in enumerate(stated)
+    ]
+    path = factwire.file(lines(*events))
+    done = factwire("convert", path, "--from", "ui", "--to", target)
+    rows = [msgspec.json.decode(line) for line in done.out.splitlines()]
+    count = stated.count(None)
+    fields = remark_on(
+        path, f"sequence ({count})", f"{count} facts lack" if count > 1 else "1 fact lacks"
+    )
+    assert (done.code, done.err) == (0, fields)
+    assert [row["sequence"] for row in rows] == read
+    assert [row.get("id") or row["eventId"] for row in rows] == ["u0", "u1", "u2"]
+
+
 @pytest.mark.requirement("reading.gate-strict")
 @pytest.mark.parametrize("name", [name for name in SEED_EVENTS if FILLED[name]])
 def test_the_gate_refuses_what_a_reader_fills_in(factwire: Factwire, name: str):

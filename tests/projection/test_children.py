@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.facts import Fact
+from factwire.edge.records import Records
+from factwire.evidence.run_account import RunLedger
+from factwire.facts import Fact, verify
 from factwire.projection import Projection, project
 from factwire.projection.limits import WAITING_CHILD_FACTS
 from factwire.runtime import Gates
@@ -209,3 +211,124 @@ def test_no_more_facts_wait_for_their_thread_than_the_limit_says():
     whole = projection.state.hydration
     assert (whole.dropped, whole.event_count) == (5, WAITING_CHILD_FACTS + 2)
     assert whole.received == whole.event_count + whole.dropped
+
+
+ABOVE: dict[str, Any] = {"parentTaskId": "above"}
+NAMED: dict[str, Any] = {**ABOVE, "taskId": "task"}
+WORKER: dict[str, Any] = {"workerId": "worker"}
+CARRIED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "the end": ({}, {}, ABOVE),
+    "the start": ({}, ABOVE, {}),
+    "start and end": ({}, ABOVE, ABOVE),
+    "everything": (ABOVE, ABOVE, ABOVE),
+    "everything with its task": (NAMED, NAMED, NAMED),
+    "everything with a worker": (WORKER, WORKER, WORKER),
+    "everything in the payload": ({"payload": ABOVE}, {"payload": ABOVE}, {"payload": ABOVE}),
+}
+
+
+@pytest.mark.requirement("projection.own-task-turn")
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("where", CARRIED)
+def test_a_turn_of_the_thread_ends_though_its_facts_name_a_task_above(where: str, end: str):
+    make, (prompt, start, close) = FactMaker(), CARRIED[where]
+    failure = FAILURE if end == "turn.failed" else {}
+    facts = [
+        fact
+        for turn in ("one", "two")
+        for fact in (
+            make("turn.submitted", turnId=turn, prompt="Go.", **prompt),
+            make("turn.started", turnId=turn, **start),
+            make("model.delta", turnId=turn, messageId=turn, delta="Done.", **start),
+            make("tool.started", turnId=turn, toolCallId=turn),
+            make("tool.result", turnId=turn, toolCallId=turn),
+            make(end, turnId=turn, **{**close, **failure}),
+        )
+    ]
+    state, outcome = project_facts(*facts), end.removeprefix("turn.")
+    assert [(turn.entity, turn.status) for turn in state.turns.values()] == [(None, outcome)] * 2
+    assert (state.runtime.status, state.runtime.latest_turn_id) == (outcome, "two")
+    assert state.runtime.active_turn_id is None
+    assert {message.subagent_id for message in state.messages} == {None}
+    gates, records = Gates(), Records()
+    for seq, fact in enumerate(facts, 1):
+        gates.feed(msgspec.structs.replace(fact, sequence=None))
+        gates = Gates.of(project(facts[:seq])) if seq % 2 else gates
+        records.apply(seq, fact)
+    assert gates.active_turn is None
+    status = {"completed": "finished", "canceled": "cancelled"}.get(outcome, outcome)
+    assert [(run.turn_id, run.status) for run in records.runs.newest()] == [
+        ("two", status),
+        ("one", status),
+    ]
+    assert verify(facts) == []
+    again = make("turn.completed", turnId="two", **close)
+    assert [found.code for found in verify([*facts, again])] == ["turn_terminal_repeated"]
+    ledger = RunLedger()
+    for fact in facts:
+        ledger.note(fact, main=True)
+    rows = [turn for turn in ledger.turns().values() if turn.turn_id]
+    assert [(turn.outcome or {}).get("status") for turn in rows] == [outcome] * 2
+    assert not any(turn.is_beside for turn in rows)
+
+
+@pytest.mark.requirement("projection.own-task-turn")
+@pytest.mark.parametrize("turn_id", ["turn", "inner"])
+@pytest.mark.parametrize("mark", [ABOVE, NAMED, WORKER])
+@pytest.mark.parametrize("end", ENDS)
+def test_a_child_that_only_a_task_above_marks_does_not_end_the_run_of_an_edge(
+    end: str, mark: dict[str, Any], turn_id: str
+):
+    make, records = FactMaker(), Records()
+    carried = {"turnId": turn_id, **mark}
+    facts = [*opening(make), make("turn.started", **carried), make(end, **carried)]
+    for seq, fact in enumerate(facts, 1):
+        records.apply(seq, fact)
+    assert [(run.turn_id, run.status) for run in records.runs.newest()] == [("turn", "running")]
+
+
+@pytest.mark.requirement("projection.turn-owner")
+@pytest.mark.parametrize("opens", [True, False])
+@pytest.mark.parametrize("turn_id", ["turn", "inner"])
+@pytest.mark.parametrize("end", ENDS)
+def test_the_end_of_a_workers_turn_ends_the_worker_alone(end: str, turn_id: str, opens: bool):
+    make = FactMaker()
+    carried = {"turnId": turn_id, **WORKER}
+    before = [
+        make("turn.started", **TURN, runId="run"),
+        make("worker.started", **TURN, **WORKER, taskId="task"),
+    ]
+    inner = [make("turn.started", **carried)] if opens else []
+    facts = [*before, *inner, make(end, **carried)]
+    state = project_facts(*facts)
+    assert own_run(state) == own_run(project_facts(*before))
+    assert state.runtime.phase not in ("completed", "failed", "cancelled")
+    assert state.subagents.threads["worker"].status == ENDS[end]
+    assert state.graph.nodes["subagent:worker"].status == ENDS[end]
+    gates, records = Gates(), Records()
+    for seq, fact in enumerate(facts, 1):
+        gates.feed(msgspec.structs.replace(fact, sequence=None))
+        records.apply(seq, fact)
+    assert gates.active_turn == "turn"
+    assert [(run.turn_id, run.status) for run in records.runs.newest()] == [("turn", "running")]
+
+
+@pytest.mark.requirement("projection.turn-owner")
+@pytest.mark.parametrize(
+    ("end", "status", "phase"),
+    [
+        ("turn.completed", "failed", "failed"),
+        ("turn.completed", "canceled", "cancelled"),
+        ("turn.completed", "completed", "completed"),
+        ("turn.failed", "failed", "failed"),
+        ("turn.canceled", "canceled", "cancelled"),
+    ],
+)
+def test_the_phase_of_a_run_is_how_its_turn_ended(end: str, status: str, phase: str):
+    make = FactMaker()
+    start = make("turn.started", **TURN)
+    runtime = project_facts(start, make(end, **TURN, status=status)).runtime
+    shown = "canceled" if phase == "cancelled" else phase
+    assert (runtime.status, runtime.phase, runtime.latest_turn_status) == (shown, phase, shown)
+    other = project_facts(start, make(end, turnId="another", status=status)).runtime
+    assert (other.status, other.phase) == ("running", project_facts(start).runtime.phase)

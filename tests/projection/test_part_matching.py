@@ -237,3 +237,54 @@ def test_a_whole_text_without_ids_behind_one_with_a_name_is_its_own():
     )
     answers = [("assistant", ["named, again"]), ("assistant", ["one", "two"])]
     assert texts(state) == answers
+
+
+@pytest.mark.requirement("projection.part-ids")
+@given(
+    texts=st.lists(st.text("ab \n", min_size=1, max_size=4), min_size=2, max_size=4),
+    joint=st.sampled_from(["", "\n", "\n\n"]),
+    rest=st.sampled_from(["", ".", " more"]),
+    named=st.booleans(),
+    tool=st.booleans(),
+)
+def test_a_final_that_repeats_all_parts_of_a_message_shows_none_of_them_twice(
+    texts: list[str], joint: str, rest: str, *, named: bool, tool: bool
+):
+    make = FactMaker()
+    facts = [make("turn.started", **TURN)]
+    message = {"messageId": "m"} if named else {}
+    for place, text in enumerate(texts):
+        facts.append(make("model.delta", **TURN, **message, partId=f"p{place}", delta=text))
+        if tool:
+            facts.append(make("tool.started", **TURN, toolCallId=f"c{place}"))
+    facts.append(make("model.completed", **TURN, **message, text=joint.join(texts) + rest))
+    state = watch_facts(facts).state
+    pieces = [text for text, _ in shown(state, "model")]
+    # Where the texts contain what joins them, either reading has them all once.
+    assert len(pieces) == len(texts)
+    assert any(each.join(pieces) == joint.join(texts) + rest for each in ("", "\n", "\n\n"))
+    assert {end for _, end in shown(state, "model")} == {"final"}
+    assert codes(state) == []
+
+
+@pytest.mark.requirement("projection.part-ids")
+@pytest.mark.parametrize(
+    ("streamed", "finals", "expected"),
+    [
+        (("ha", "ho"), ("ho.",), [("ha", "streaming"), ("ho.", "final")]),
+        (("ha", "ho"), ("ha!",), [("ha!", "final"), ("ho", "streaming")]),
+        (("ha", "ho"), ("ho.", "ha."), [("ha.", "final"), ("ho.", "final")]),
+        (("h", "ho"), ("ho.",), [("h", "streaming"), ("ho.", "final")]),
+        (("ha", "ha"), ("ha.",), [("ha", "streaming"), ("ha.", "final")]),
+    ],
+)
+def test_a_final_without_a_part_id_ends_the_part_that_its_text_goes_on_from(
+    streamed: tuple[str, ...], finals: tuple[str, ...], expected: list[tuple[str, str]]
+):
+    make = FactMaker()
+    facts = [make("turn.started", **TURN)]
+    for place, text in enumerate(streamed):
+        facts.append(make("model.delta", **TURN, messageId="m", partId=f"p{place}", delta=text))
+    facts += [make("model.completed", **TURN, messageId="m", text=text) for text in finals]
+    state = watch_facts(facts).state
+    assert (shown(state, "model"), codes(state)) == (expected, [])

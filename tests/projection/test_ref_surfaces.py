@@ -377,3 +377,21 @@ def test_a_diff_past_the_limit_ends_with_a_whole_line_and_is_marked(lengths: lis
     assert len(file.diff) <= DIFF_CHARACTERS
     assert file.diff_truncated is (True if len(diff) > DIFF_CHARACTERS else None)
     assert (file.diff == diff) is (len(diff) <= DIFF_CHARACTERS)
+
+
+@pytest.mark.requirement("projection.refs.timeline")
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"outer": {"outputRef": "log:1"}},
+        {"outer": {"inner": {"outputRef": {"ref": "log:1"}}}},
+        {"rows": [{"cells": [{"refs": ["log:1"]}]}]},
+        {"a": [[{"b": {"c": {"d": {"logRef": "log:1"}}}}]]},
+    ],
+    ids=["in an object", "two deep", "in lists", "far down"],
+)
+def test_a_ref_at_any_depth_of_an_unknown_class_is_in_its_entry(payload: dict[str, Any]):
+    make = FactMaker()
+    state = project_facts(make("vendor.thing.happened", turnId="turn", payload=payload))
+    [entry] = state.timeline
+    assert entry.refs == ["log:1"]

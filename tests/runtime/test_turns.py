@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from factwire.facts import Fact, inspect_stream
+from factwire.projection import project
 from factwire.projection.messages import TextPart
 from factwire.runtime import (
     StartTurn,
@@ -380,3 +381,22 @@ async def test_the_snapshot_after_a_turn_says_what_it_came_to(tmp_path: Path):
             "totalCostUsd": 0.25,
         }
     assert len(results) == 2
+
+
+@pytest.mark.requirement("projection.own-task-turn")
+@pytest.mark.parametrize("repeats", [True, False])
+async def test_an_agent_that_names_a_task_above_its_turn_ends_it(repeats: bool, tmp_path: Path):
+    async def script(turn: StartTurn) -> AsyncIterator[Fact]:
+        names: dict[str, Any] = {"parent_task_id": "above"}
+        if repeats:
+            yield make_fact(turn.host, "turn.submitted", **names)
+            yield make_fact(turn.host, "turn.started", **names)
+        yield make_fact(turn.host, "model.delta", {"delta": "Hi."}, message_id="m", **names)
+        yield make_fact(turn.host, "turn.completed", **names)
+
+    async with run_agent(script, tmp_path) as runtime:
+        await runtime.submit("thread", "agent", "Go.", turn_id="turn")
+        assert await wait_for_end(runtime, "turn") == "completed"
+        state = project(await facts_of(runtime))
+    assert (state.runtime.status, state.runtime.active_turn_id) == ("completed", None)
+    assert [(turn.status, turn.entity) for turn in state.turns.values()] == [("completed", None)]

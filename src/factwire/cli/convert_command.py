@@ -177,10 +177,11 @@ def convert(
         )
 
     outlet = outlet_stream(target.value, sse=sse)
+    written = None if outlet is not None else cast("Shape", target.value)
     failed = 0
     with open_source(file, follow=follow) as source:
         live = not source.stream.seekable()
-        for place, reading in _read_clean(source, source_form, live=live, endless=follow):
+        for place, reading in _read_clean(source, source_form, written, live=live, endless=follow):
             problems = _write_facts(reading, target.value, outlet)
             if live:
                 sys.stdout.buffer.flush()
@@ -192,13 +193,13 @@ def convert(
 
 
 def _read_clean(
-    source: FactSource, shape: AnyShape, *, live: bool, endless: bool
+    source: FactSource, shape: AnyShape, target: Shape | None, *, live: bool, endless: bool
 ) -> Iterator[tuple[str, FactReading]]:
     """What was read of each item, in order or as it comes, without secrets, and where it stands.
 
     A text that may become a secret is waited for. Of an `endless` source it stays back at the end.
     """
-    reader, names = LenientReader(shape, reread_items(source)), NameRedactor()
+    reader, names = LenientReader(shape, reread_items(source), target), NameRedactor()
     redactor = RecordingRedactor()
     waiting: deque[tuple[str, FactReading]] = deque()
     if live:

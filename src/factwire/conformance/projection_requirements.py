@@ -309,6 +309,8 @@ _OUTCOMES: Final = requirements(
         "projection.early-children": "Facts of a child thread that come before the fact that names "
         "the thread are taken once it comes.",
         "projection.texts-without-ids": "Two whole texts without ids are two texts.",
+        "projection.own-task-turn": "A turn that began while none of the thread ran is the "
+        "thread's own, though its facts name a task above it.",
     },
 )
 

@@ -21,13 +21,13 @@ from factwire.facts import (
     StreamInspector,
     UnreadableInput,
     decode_json,
-    entity_of,
     id_of,
     read_item,
     redact_text,
     write_fact,
 )
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS, status_of
+from factwire.facts.open_work import LastIds, OpenWork
 from factwire.facts.outcomes import CLASS_STATUSES, OPEN_STATUSES
 
 
@@ -300,9 +300,10 @@ def check_turn_ends(read: ReadStream) -> Iterator[Finding]:
 def check_one_turn(read: ReadStream) -> Iterator[Finding]:
     """No turn starts on a thread while another one is active there; subagents have their own."""
     active: dict[str | None, str | None] = {}
+    work: dict[str | None, OpenWork] = {}
     for fact in read.facts:
         thread, turn = id_of(fact, "threadId"), id_of(fact, "turnId")
-        if entity_of(fact) is not None:
+        if not work.setdefault(thread, OpenWork(LastIds(len(read.facts)))).follow_turn(fact):
             continue
         if fact.event_class == "turn.started":
             if active.get(thread) not in (None, turn):

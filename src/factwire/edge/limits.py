@@ -88,3 +88,6 @@ RETENTION_HELD_NAMES: Final = 100
 
 RETENTION_BATCH_FACTS: Final = 100
 """Facts about removals that are written at once; each has the row of a thread."""
+
+TURNS_BESIDE: Final = 1_024
+"""Turns that name a worker or a task, of which the lists remember how they began."""

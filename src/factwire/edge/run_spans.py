@@ -18,7 +18,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from factwire.edge.limits import SPAN_CHARACTERS
 from factwire.edge.records import Records
-from factwire.facts import Fact, entity_of
+from factwire.facts import Fact, entity_of, loose_entity_of
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_values import number_at, text_at
 from factwire.facts.outcomes import status_shown
@@ -228,11 +228,21 @@ class RunSpans:
         self._runs.clear()
 
     def start_run(self, run_id: str, fact: Fact) -> None:
-        if entity_of(fact) is None:
+        if self._is_of_thread(run_id, fact):
             self._find_or_start_run(run_id, fact)
 
+    def _is_of_thread(self, run_id: str, fact: Fact) -> bool:
+        """Whether a fact begins or ends a run of the thread; where only a task above speaks against
+        it, the row of the run has it: the fact is in the records before it comes here.
+        """
+        if loose_entity_of(fact) is None:
+            return entity_of(fact) is None
+        row = self._records.runs.get(run_id)
+        is_end = fact.event_class in TURN_TERMINALS
+        return row is not None and (row.finished_at is not None) == is_end
+
     def end_run(self, run_id: str, fact: Fact) -> None:
-        if entity_of(fact) is not None:
+        if not self._is_of_thread(run_id, fact):
             return
         run = self._find_or_start_run(run_id, fact)
         run.span.set_attribute("factwire.run.status", outcome_of(fact))

@@ -28,6 +28,7 @@ from factwire.facts.classes.payloads import (
     TurnEndPayload,
 )
 from factwire.facts.fact import ATTRIBUTES
+from factwire.facts.open_work import LastIds, OpenWork
 from factwire.projection import Projection, ProjectionState, order_facts
 from factwire.projection.payload_fields import outcome_of, read_payload, subagent_of, turn_of
 
@@ -288,7 +289,10 @@ class RunLedger:
             for turn, (_, first, last) in by_place
         }
         found.setdefault(None, TurnLedger(turn_id=None))
+        work = OpenWork(LastIds(len(found)))
         for _, fact in sorted(self._placed_facts, key=lambda each: each[0]):
+            if work.follow_turn(fact) and entity_of(fact) is not None:
+                fact = msgspec.structs.replace(fact, runtime_entity="agent_turn")  # noqa: PLW2901
             _RECORDERS[fact.event_class or ""](found[turn_of(fact)], fact)
         return found
 

@@ -33,6 +33,7 @@ from factwire.facts.fact import (
     id_in_payload,
     id_of,
     is_of_thread,
+    loose_entity_of,
 )
 from factwire.facts.fact_rules import class_issues, rule_issues, secret_issues
 from factwire.facts.foreign_files import (
@@ -214,6 +215,7 @@ __all__ = [
     "is_valid",
     "json_characters",
     "kind_of",
+    "loose_entity_of",
     "manifest_issues",
     "missing_fields",
     "parse_ref",

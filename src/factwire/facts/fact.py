@@ -193,6 +193,7 @@ LINEAGE_KEYS: Final = frozenset(
 
 _ENTITY_KEYS: Final = LINEAGE_KEYS | {
     *(PAYLOAD_NAMES["subagentId"] + PAYLOAD_NAMES["jobId"] + PAYLOAD_NAMES["jobItemId"]),
+    *PAYLOAD_NAMES["workerId"],
     *(*PAYLOAD_NAMES["remoteTaskId"], "runtimeEntity", "runtime_entity", *_CHILD_THREAD_KEYS),
 }
 """Payload fields that can name who takes a turn."""
@@ -210,6 +211,7 @@ def names_nobody(fact: Fact) -> bool:
     """
     return not (
         fact.subagent_id
+        or fact.worker_id
         or fact.job_id
         or fact.job_item_id
         or fact.remote_task_id
@@ -223,21 +225,50 @@ def names_nobody(fact: Fact) -> bool:
 def entity_of(fact: Fact) -> RunEntity | None:
     """Whose turn, failure or end a fact reports; None where it is the thread's own.
 
-    An id of a subagent, a job or a remote task decides; a task id does only where `runtimeEntity`
-    states that the task is what runs, since an agent's own turn may work on a task, too. Where none
-    of these is stated, lineage decides: what has a parent on its own thread is a child's.
+    An id of a subagent, a job or a remote task decides, then that of a worker; a task id does only
+    where `runtimeEntity` states that the task is what runs, since an agent's own turn may work on a
+    task, too. Where none of these is stated, lineage decides: what has a parent on its own thread
+    is a child's.
     """
     if names_nobody(fact):
         return None
-    payload = fact.payload
-    subagent = fact.subagent_id or id_in_payload(payload, "subagentId")
+    subagent = fact.subagent_id or id_in_payload(fact.payload, "subagentId")
     if subagent is not None:
         return RunEntity("subagent", subagent)
-    stated = fact.runtime_entity or payload.get("runtimeEntity") or payload.get("runtime_entity")
+    stated = _stated_entity(fact)
     if stated == "agent_turn":
         return None
-    found = _job_of(fact, stated) or _task_of(fact, stated) or _child_of(fact, stated)
-    return found or entity_by_lineage(fact)
+    return _named_entity(fact, stated) or _worker_of(fact) or entity_by_lineage(fact)
+
+
+def loose_entity_of(fact: Fact) -> RunEntity | None:
+    """Who takes a turn by nothing but a worker or a task above it. An agent's own turn may carry
+    these, too: whoever follows the thread lets the opening of the turn decide.
+    """
+    if names_nobody(fact) or fact.subagent_id or id_in_payload(fact.payload, "subagentId"):
+        return None
+    stated = _stated_entity(fact)
+    if stated == "agent_turn" or _named_entity(fact, stated) is not None:
+        return None
+    lineage = entity_by_lineage(fact)
+    if lineage is not None and lineage.kind == "thread":
+        return None
+    return _worker_of(fact) or lineage
+
+
+def _worker_of(fact: Fact) -> RunEntity | None:
+    is_run = (fact.event_class or "").startswith(_RUN_CLASSES)
+    worker = id_of(fact, "workerId") if is_run else None
+    return RunEntity("subagent", worker) if worker is not None else None
+
+
+def _stated_entity(fact: Fact) -> object:
+    payload = fact.payload
+    return fact.runtime_entity or payload.get("runtimeEntity") or payload.get("runtime_entity")
+
+
+def _named_entity(fact: Fact, stated: object) -> RunEntity | None:
+    return _job_of(fact, stated) or _task_of(fact, stated) or _child_of(fact, stated)
 
 
 def _job_of(fact: Fact, stated: object) -> RunEntity | None:

@@ -44,6 +44,13 @@ _FILLED: Final[dict[Shape, tuple[str, ...]]] = {
 }
 """Fields, by their names in shape A, that a reader does not require."""
 
+_WRITTEN: Final[dict[Shape, tuple[str, ...]]] = {
+    "facts": ("sequence",),
+    "runtime-event": ("sequence", "sessionId"),
+    "ui": (),
+}
+"""Fields that a shape requires and that facts which were read may lack."""
+
 _NEIGHBOURS: Final = ("schemaVersion", "runtimeId")
 """Fields that are the same for all facts of a file, as a rule."""
 
@@ -91,15 +98,20 @@ class LenientReader:
     """Feed it the facts of one file, in the order of the file.
 
     `reread` gives the items of the file once more. It is called when a fact needs what stands
-    further on, at most once; without it, only the facts before are looked at.
+    further on, at most once; without it, only the facts before are looked at. What the `target`
+    requires that the facts are written in, and they do not have, is filled in, too.
     """
 
     def __init__(
-        self, shape: AnyShape = "auto", reread: Callable[[], Iterable[Any]] | None = None
+        self,
+        shape: AnyShape = "auto",
+        reread: Callable[[], Iterable[Any]] | None = None,
+        target: Shape | None = None,
     ) -> None:
         self.filled: Counter[str] = Counter()
         self.incomplete = 0
         self._shape: AnyShape = shape
+        self._required = _WRITTEN[target] if target is not None else ()
         self._reread = reread
         self._fed = 0
         self._neighbours: dict[str, str] = {}
@@ -120,10 +132,25 @@ class LenientReader:
         reading = read_item(item, self._shape)
         self._fed += 1
         if reading.fact is None:
-            return self._fill(item, reading)
-        if self._reread is None:
+            reading = self._fill(item, reading)
+        elif self._reread is None:
             self._note(reading.fact)
-        return reading
+        if reading.fact is None or not self._required:
+            return reading
+        return self._fill_for_target(reading, reading.fact)
+
+    def _fill_for_target(self, reading: FactReading, fact: Fact) -> FactReading:
+        missing = [name for name in self._required if getattr(fact, snake_case(name)) is None]
+        if not missing:
+            return reading
+        self._survey()
+        self.incomplete += not reading.filled
+        self.filled.update(name for name in missing if name not in reading.filled)
+        if "sequence" in missing and "sequence" not in reading.filled:
+            fact = self._complete(fact, ["sequence"])
+        if "sessionId" in missing:
+            fact = msgspec.structs.replace(fact, session_id=UNKNOWN)
+        return msgspec.structs.replace(reading, fact=fact)
 
     def _note(self, fact: Fact) -> None:
         self._neighbours.setdefault("schemaVersion", fact.schema_version)

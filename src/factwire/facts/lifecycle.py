@@ -20,12 +20,13 @@ from factwire.facts.classes.class_tables import (
     TURN_TERMINALS,
 )
 from factwire.facts.classes.specification import SUBJECTS, Move
-from factwire.facts.fact import Fact, entity_of, id_of
+from factwire.facts.fact import Fact, id_of
 from factwire.facts.issues import FactError
 from factwire.facts.json_values import text_at
 from factwire.facts.limits import IDENTITY_WINDOW
 from factwire.facts.open_work import (
     NO_TURN,
+    TURN_OPENERS,
     AnsweredActions,
     LastIds,
     OpenWork,
@@ -230,8 +231,8 @@ class LifecycleVerifier:
 
     def _take(self, fact: Fact, event_class: str) -> None:
         self._ids.add(fact.id)
-        if event_class in _TURN_STARTS:
-            self._work.begin_turn(id_of(fact, "turnId"), beside=entity_of(fact) is not None)
+        if event_class in TURN_OPENERS:
+            self._work.open_turn(fact)
         if event_class in TURN_TERMINALS:
             if self._work.is_turn_of(fact):
                 self._work.end_turn(id_of(fact, "turnId"))
@@ -269,8 +270,6 @@ def _turn_key(fact: Fact, subject: str) -> str:
     """Each turn is taken by itself."""
     return f"{id_of(fact, 'turnId') or NO_TURN}\n{subject}"
 
-
-_TURN_STARTS: Final = frozenset({"turn.submitted", "turn.started"})
 
 _ACTING: Final = frozenset(
     [*TURN_TERMINALS, *(name for name, move in MOVES.items() if move.violation is not None)]

@@ -10,8 +10,9 @@ from typing import Final, Protocol
 
 import msgspec
 
+from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.classes.specification import SUBJECTS, Move
-from factwire.facts.fact import Fact, entity_of, id_of
+from factwire.facts.fact import Fact, entity_of, id_of, loose_entity_of
 from factwire.facts.limits import IDENTITY_WINDOW
 from factwire.facts.outcomes import ActionClosing
 
@@ -121,6 +122,13 @@ class AnsweredActions(dict[str, ActionClosing]):
 NO_TURN: Final = ""
 """The turn of what was opened outside of any."""
 
+TURN_OPENERS: Final = frozenset({"turn.submitted", "turn.started"})
+
+
+def _mark_key(turn: str, mark: str) -> str:
+    """A turn together with a task or a worker that its opening names."""
+    return f"{turn}\n{mark}"
+
 
 def find_subject_id(fact: Fact, subject: str) -> str | None:
     """The id by which a fact names what it opens, uses or closes."""
@@ -139,6 +147,7 @@ class SavedWork(msgspec.Struct, frozen=True, array_like=True):
     ended: list[str]
     begun: list[str]
     begun_beside: list[str]
+    running: str | None = None
 
 
 class OpenWork:
@@ -147,7 +156,7 @@ class OpenWork:
     With a `limit`, what was opened first is forgotten when more than that many are open.
     """
 
-    __slots__ = ("_begun", "_begun_beside", "_count", "_limit", "_open", "ended")
+    __slots__ = ("_begun", "_begun_beside", "_count", "_limit", "_open", "_running", "ended")
 
     def __init__(self, ended: IdMemory, limit: int | None = None) -> None:
         self._open: dict[str, dict[str, dict[str, None]]] = {}
@@ -156,18 +165,62 @@ class OpenWork:
         self.ended = ended
         self._begun: IdMemory = ended.copy()
         self._begun_beside: IdMemory = ended.copy()
+        self._running: str | None = None
 
-    def begin_turn(self, turn: str | None, *, beside: bool = False) -> None:
-        """A turn of the thread begins, or one that somebody takes `beside` it."""
-        if turn:
-            (self._begun_beside if beside else self._begun).add(turn)
+    def open_turn(self, fact: Fact) -> None:
+        """The turn that a fact submits or starts begins."""
+        turn, is_beside = id_of(fact, "turnId"), not self.is_of_thread(fact)
+        is_start = fact.event_class == "turn.started"
+        marks = id_of(fact, "taskId"), id_of(fact, "workerId")
+        self.begin_turn(turn, *marks, beside=is_beside)
+        if is_start and not is_beside:
+            self._running = turn
+
+    def follow_turn(self, fact: Fact) -> bool:
+        """Take in what begins or ends a turn; whether the fact is about one of the thread."""
+        is_own = self.is_of_thread(fact)
+        if fact.event_class in TURN_OPENERS:
+            self.open_turn(fact)
+        elif fact.event_class in TURN_TERMINALS and self.is_turn_of(fact):
+            self.end_turn(id_of(fact, "turnId"))
+        return is_own
+
+    def restore_running(self, turn: str | None) -> None:
+        """The turn of the thread that runs, as a state has it."""
+        self._running = turn
+
+    def begin_turn(self, turn: str | None, *marks: str | None, beside: bool) -> None:
+        """A turn of the thread begins, or one that somebody takes `beside` it; `marks` are the task
+        and the worker that its opening names.
+        """
+        if turn and beside:
+            self._begun_beside.add(turn)
+        elif turn:
+            self._begun.add(turn)
+            for mark in filter(None, marks):
+                self._begun.add(_mark_key(turn, mark))
+
+    def is_of_thread(self, fact: Fact) -> bool:
+        """Whether a fact about a turn is about one of the thread itself. Where only a worker or a
+        task above it speaks against that, the opening decides: a turn that begins while none of the
+        thread runs is the thread's own, and what is reported of it later is, too, unless it names a
+        task or a worker that the opening did not.
+        """
+        entity, turn = loose_entity_of(fact), id_of(fact, "turnId")
+        if entity is None:
+            return entity_of(fact) is None
+        if turn is None or turn in self._begun_beside:
+            return False
+        if fact.event_class in TURN_OPENERS:
+            return self._running is None
+        return (turn if entity.id is None else _mark_key(turn, entity.id)) in self._begun
 
     def is_turn_of(self, fact: Fact) -> bool:
         """Whether a fact that begins or ends a turn speaks for the turn that it names. An end that
         carries a subagent, a job or a task elsewhere ends that; it ends a turn only if that one
         began it, and the thread did not.
         """
-        if entity_of(fact) is None:
+        if self.is_of_thread(fact):
             return True
         turn = id_of(fact, "turnId")
         return turn in self._begun_beside and turn not in self._begun
@@ -227,6 +280,8 @@ class OpenWork:
         if subjects is not None:
             self._count -= sum(map(len, subjects.values()))
         self.remember_end(turn)
+        if turn == self._running:
+            self._running = None
 
     def remember_end(self, turn: str | None) -> None:
         """A turn that ended before the first fact, as a read model lists it."""
@@ -240,6 +295,7 @@ class OpenWork:
             ended=[*self.ended],
             begun=[*self._begun],
             begun_beside=[*self._begun_beside],
+            running=self._running,
         )
 
     def restore(self, saved: "SavedWork") -> None:
@@ -250,6 +306,7 @@ class OpenWork:
         for memory, names in (*memories, (self._begun_beside, saved.begun_beside)):
             for name in names:
                 memory.add(name)
+        self._running = saved.running
 
     def _list_open_in(self, turn: str) -> Iterator[tuple[str, str]]:
         for subject, ids in self._open[turn].items():
@@ -259,6 +316,7 @@ class OpenWork:
         twin = OpenWork(self.ended.copy(), self._limit)
         twin._count = self._count
         twin._begun, twin._begun_beside = self._begun.copy(), self._begun_beside.copy()
+        twin._running = self._running
         twin._open = {
             turn: {subject: dict(ids) for subject, ids in subjects.items()}
             for turn, subjects in self._open.items()

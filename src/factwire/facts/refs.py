@@ -124,6 +124,23 @@ def refs_of(fact: Fact) -> list[str]:
     return list(dict.fromkeys((*lists, *found, *unknown)))
 
 
+def nested_refs_of(fact: Fact) -> list[str]:
+    """Every ref that a fact of a class which nobody knows states, once: its own, and those in its
+    fields at any depth.
+    """
+    found = refs_of(fact)
+    waiting: list[object] = [fact.payload, fact.extra]
+    while waiting:
+        value = waiting.pop(0)
+        if isinstance(value, dict):
+            fields = cast("dict[str, Any]", value)
+            found += _refs_in_fields(fields)
+            waiting += fields.values()
+        elif isinstance(value, list):
+            waiting += cast("list[object]", value)
+    return list(dict.fromkeys(found))
+
+
 def ref_at(payload: Mapping[str, Any], *names: str) -> str | None:
     """The first ref in these fields (wire names), each in camel or snake case."""
     for name in names:

@@ -14,15 +14,22 @@ the ids that it carries, because texts are streamed beside each other.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 from factwire.facts.classes.payloads import Person, to_person
 from factwire.facts.fact import Fact, RunEntity, id_in_payload, id_of
-from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
+from factwire.facts.json_values import text_at, texts_of
 from factwire.facts.outcomes import bad_end
 from factwire.projection import hydration
 from factwire.projection.changes import Operation
-from factwire.projection.payload_fields import other_id, outcome_of, subagent_of, turn_of
+from factwire.projection.payload_fields import (
+    input_refs,
+    other_id,
+    outcome_of,
+    subagent_of,
+    turn_of,
+    user_texts,
+)
 from factwire.projection.turns import find_entity, is_in_ended_turn
 from factwire.projection.views import Text, View
 
@@ -58,12 +65,27 @@ def match_open_part(
         exact = [handle for handle in found if _goes_by(draft, handle, kind, part_id)]
         pool = exact or pool
         found = exact or [handle for handle in found if _is_unnamed(handle, kind)]
+    if len(pool) > 1 and part_id is None:
+        pool = found = _match_streamed_text(found, fact) or found
     if len(pool) > 1 and found:
         draft.ambiguous = True
     if len(pool) != 1 or not found:
         return None
     _name_part(draft, fact, found[0], kind, message_id if place is None else None)
     return found[0]
+
+
+def _match_streamed_text(pool: "Sequence[PartHandle]", fact: Fact) -> "list[PartHandle]":
+    """Of several open texts the one that a whole text goes on from: what was streamed of it is how
+    the whole one begins, and is the longest of which that is true.
+    """
+    whole = fact.payload.get("text")
+    if type(whole) is not str:
+        return []
+    streamed = [(str(getattr(handle.part, "text", "")), handle) for handle in pool]
+    begun = [(text, handle) for text, handle in streamed if text and whole.startswith(text)]
+    longest = max((len(text) for text, _ in begun), default=0)
+    return [handle for text, handle in begun if len(text) == longest][-1:]
 
 
 def match_named_part(
@@ -296,6 +318,10 @@ def finish_text(draft: "StateDraft", fact: Fact) -> None:
     """The whole text: it replaces what was streamed into the same part, and closes it. Without it,
     the last piece.
     """
+    spanned = _match_spanned_texts(draft, fact)
+    if spanned:
+        _finish_spanned_texts(draft, fact, spanned)
+        return
     draft.part = handle = _ensure_text_part(draft, fact, ends=True)
     if handle is None:
         return
@@ -305,13 +331,54 @@ def finish_text(draft: "StateDraft", fact: Fact) -> None:
     elif type(rest := fact.payload.get("delta")) is str:
         draft.grow(part.text, handle.text_path, rest)
     if type(whole) is str or part.state != "stale":  # An end without the text mends no hole.
-        state = state_at_end(fact)
-        if draft.memory.unreconciled:
-            draft.put(part, handle.path, "settles", state)
-        else:
-            finish_part(draft, handle, fact.completed_at or fact.created_at, state)
+        _settle_text(draft, fact, handle)
     for superseded in texts_of(fact.payload.get("supersedes")):
         retract_message(draft, superseded)
+
+
+def _settle_text(draft: "StateDraft", fact: Fact, handle: PartHandle) -> None:
+    state = state_at_end(fact)
+    if draft.memory.unreconciled:
+        draft.put(cast("TextPart", handle.part), handle.path, "settles", state)
+    else:
+        finish_part(draft, handle, fact.completed_at or fact.created_at, state)
+
+
+_TEXT_JOINTS: Final = ("", "\n", "\n\n")
+"""What stands between the texts of a message where a source gives them as one."""
+
+
+def _match_spanned_texts(draft: "StateDraft", fact: Fact) -> list[PartHandle]:
+    """The texts of a message that a whole text without a part id repeats one after the other, the
+    last of which it may go on; none where it is the text of one part.
+    """
+    whole, memory = fact.payload.get("text"), draft.memory
+    place = memory.message_place(turn_of(fact), message_of(draft, fact))
+    if type(whole) is not str or place not in memory.open_messages or id_of(fact, "partId"):
+        return []
+    message = draft.state.messages[place]
+    parts = [part for part in message.parts if isinstance(part, TextPart) and part.text]
+    joined = (joint.join(str(part.text) for part in parts) for joint in _TEXT_JOINTS)
+    if len(parts) < 2 or not any(map(whole.startswith, joined)):  # noqa: PLR2004 - several
+        return []
+    return [memory.parts_by_id[place, "text", part.part_id] for part in parts]
+
+
+def _finish_spanned_texts(draft: "StateDraft", fact: Fact, handles: list[PartHandle]) -> None:
+    """Close the open ones of texts that came whole, and add to the last what it lacks."""
+    whole, texts = (
+        cast("str", fact.payload["text"]),
+        [str(cast("TextPart", each.part).text) for each in handles],
+    )
+    joint = next(each for each in _TEXT_JOINTS if whole.startswith(each.join(texts)))
+    draft.part = last = handles[-1]
+    rest = whole[len(joint.join(texts)) :]
+    if rest:
+        draft.rewrite(cast("TextPart", last.part), last.path, "text", texts[-1] + rest)
+    for handle in handles:
+        part = cast("TextPart", handle.part)
+        if part.state in ("streaming", "stale"):
+            _settle_text(draft, fact, handle)
 
 
 def state_at_end(fact: Fact) -> "PartState":
@@ -623,7 +690,7 @@ def add_user_message(draft: "StateDraft", fact: Fact) -> None:
     texts = user_texts(fact.payload)
     if (named is None or fact.control == "steer") and _asks_anew(draft, fact, message_id, texts):
         message_id = f"{message_id}:{fact.id}"
-    refs = _input_refs(fact.payload.get("input"))
+    refs = input_refs(fact.payload.get("input"))
     if not texts and not refs and message_id not in draft.memory.names:
         return
     message, path = _write_user_message(draft, fact, message_id, texts, refs)
@@ -644,7 +711,7 @@ def add_steer_message(
     named = id_in_payload(fact.payload, "messageId") or fact.message_id
     place = draft.memory.message_place(turn_of(fact), named or own)
     is_other = place is not None and _texts_of(draft.state.messages[place]) != texts
-    refs = _input_refs(items)
+    refs = input_refs(items)
     if texts or refs:
         _write_user_message(draft, fact, own if is_other or named is None else named, texts, refs)
 
@@ -695,52 +762,6 @@ def _add_user_text(draft: "StateDraft", fact: Fact, message_id: str, index: int,
     else:
         draft.rewrite(handle.part, handle.path, "text", text)
         finish_part(draft, handle, fact.created_at)
-
-
-def user_texts(payload: dict[str, Any]) -> list[str]:
-    """Every text that a payload asks with: its prompt, and what its `input` holds beside that."""
-    prompt, items = text_at(payload, "prompt", "text"), payload.get("input")
-    texts = _input_texts(items) if items else []
-    if not prompt and items:
-        prompt = text_at(object_at(items) or {}, "text")
-    if not texts:
-        return [prompt] if prompt else []
-    if not prompt or prompt in texts:
-        return texts
-    is_joined = any(prompt == between.join(texts) for between in _JOINTS)
-    return [prompt] if is_joined else [prompt, *texts]
-
-
-_JOINTS: Final = ("", " ", "\n", "\n\n")
-"""What stands between the texts of an input where a prompt repeats them in one."""
-
-
-def _input_texts(items: object) -> list[str]:
-    found = (row if isinstance(row, str) else _input_text(row) for row in _input_rows(items))
-    return [text for text in found if text]
-
-
-def _input_rows(items: object) -> list[Any]:
-    """The rows of an input: a list of them, a text by itself, or an object that has them in
-    `parts`.
-    """
-    fields = object_at(items)
-    if fields is not None:
-        return _input_rows(fields.get("parts", fields.get("content")))
-    return [items] if isinstance(items, str) else list_at(items) or []
-
-
-def _input_text(row: object) -> str | None:
-    fields = object_at(row)
-    return None if fields is None else text_at(fields, "text", "content")
-
-
-def _input_refs(items: object) -> list[str]:
-    if not items:
-        return []
-    rows = objects_of(_input_rows(items))
-    found = (text_at(item, "ref", "assetRef", "uri", "capabilityRef") for item in rows)
-    return [ref for ref in found if ref]
 
 
 def rename_message(draft: "StateDraft", optimistic: str, message_id: str) -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from factwire.facts.classes.payloads import Payload
 from factwire.facts.fact import Fact, id_in_payload
+from factwire.facts.json_values import list_at, object_at, objects_of, text_at
 from factwire.facts.outcomes import (
     CLASS_STATUSES,
     ENDED_STATUSES,
@@ -201,3 +202,50 @@ def _check_ref(value: object) -> str | None:
         return ref_text(msgspec.convert(value, Ref))
     except msgspec.ValidationError:
         return None
+
+
+def user_texts(payload: dict[str, Any]) -> list[str]:
+    """Every text that a payload asks with: its prompt, and what its `input` holds beside that."""
+    prompt, items = text_at(payload, "prompt", "text"), payload.get("input")
+    texts = _input_texts(items) if items else []
+    if not prompt and items:
+        prompt = text_at(object_at(items) or {}, "text")
+    if not texts:
+        return [prompt] if prompt else []
+    if not prompt or prompt in texts:
+        return texts
+    is_joined = any(prompt == between.join(texts) for between in _JOINTS)
+    return [prompt] if is_joined else [prompt, *texts]
+
+
+_JOINTS: Final = ("", " ", "\n", "\n\n")
+"""What stands between the texts of an input where a prompt repeats them in one."""
+
+
+def _input_texts(items: object) -> list[str]:
+    found = (row if isinstance(row, str) else _input_text(row) for row in _input_rows(items))
+    return [text for text in found if text]
+
+
+def _input_rows(items: object) -> list[Any]:
+    """The rows of an input: a list of them, a text by itself, or an object that has them in
+    `parts`.
+    """
+    fields = object_at(items)
+    if fields is not None:
+        return _input_rows(fields.get("parts", fields.get("content")))
+    return [items] if isinstance(items, str) else list_at(items) or []
+
+
+def _input_text(row: object) -> str | None:
+    fields = object_at(row)
+    return None if fields is None else text_at(fields, "text", "content")
+
+
+def input_refs(items: object) -> list[str]:
+    """The refs that an input holds."""
+    if not items:
+        return []
+    rows = objects_of(_input_rows(items))
+    found = (text_at(item, "ref", "assetRef", "uri", "capabilityRef") for item in rows)
+    return [ref for ref in found if ref]

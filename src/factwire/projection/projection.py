@@ -15,7 +15,7 @@ import msgspec
 from factwire.facts.classes.class_tables import NO_CLASS
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.outcomes import status_shown
-from factwire.facts.refs import PLAIN_NAMES, refs_of
+from factwire.facts.refs import PLAIN_NAMES, nested_refs_of, refs_of
 from factwire.facts.shapes import RepeatNumbers, encode_fact
 from factwire.projection import (
     graph,
@@ -403,7 +403,7 @@ class Projection:
         if draft.state.session_id is None or draft.state.runtime_id is None:
             thread_status.identify_thread(draft, fact)
         if row is None:
-            timeline.record_entry(draft, fact, NO_CLASS, status_shown(fact), refs_of(fact))
+            timeline.record_entry(draft, fact, NO_CLASS, status_shown(fact), nested_refs_of(fact))
             name = fact.event_class or "none"
             add_remark(
                 draft, fact, "unknown_event_type", f"class {name} is not known", severity="info"

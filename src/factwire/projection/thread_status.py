@@ -7,7 +7,7 @@ becomes a message before it is submitted.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from factwire.facts.classes.class_tables import ACTION_CLOSERS
+from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.classes.payloads import (
     FailurePayload,
     ModelRequestPayload,
@@ -30,6 +30,7 @@ from factwire.projection.payload_fields import (
     read_payload,
     task_of,
     turn_of,
+    user_texts,
 )
 from factwire.projection.turns import ENDED_TURNS, is_own_run
 from factwire.projection.views import View
@@ -79,7 +80,8 @@ _WORK_CLASSES: Final = frozenset(
 )
 """Signs that a run goes on, besides everything that streams."""
 
-_ENDING_PHASES: Final = frozenset({"completed", "failed", "cancelled"})
+_END_PHASES: Final = {"completed": "completed", "failed": "failed", "canceled": "cancelled"}
+_ENDING_PHASES: Final = frozenset(_END_PHASES.values())
 _BLOCKED_PHASE: Final = "waiting"
 
 
@@ -245,7 +247,10 @@ def apply_classification(draft: "StateDraft", fact: Fact, phase: str) -> None:
         draft.put(runtime, RUNTIME_PATH, "blocked_reason", None)
     stated = fact.phase or (text_at(fact.payload, "phase") if "phase" in fact.payload else None)
     stated = stated or phase
-    if stated in _ENDING_PHASES and not (fact.event_class or "").startswith(("turn.", "run.")):
+    if fact.event_class in TURN_TERMINALS and stated in _ENDING_PHASES:
+        # An end of a turn that is not the active one leaves the run as it is.
+        stated = _END_PHASES[outcome_of(fact)] if runtime.active_turn_id is None else UNKNOWN
+    elif stated in _ENDING_PHASES and not (fact.event_class or "").startswith(("turn.", "run.")):
         # A part or a tool that has ended does not end the run, and nobody waits for an answer
         # that came.
         is_answered = fact.event_class in ACTION_CLOSERS and not draft.memory.open_actions
@@ -450,5 +455,5 @@ def _record_steer(draft: "StateDraft", fact: Fact) -> None:
         draft.push(steers, f"{QUEUE_PATH}/steers", steer, LANE_EVENTS_KEPT)
     if "delivered" in (status, text_at(payload, "change")):
         items = payload.get("input") or steer.input
-        texts = messages.user_texts({"text": steer.text, **payload, "input": items})
+        texts = user_texts({"text": steer.text, **payload, "input": items})
         messages.add_steer_message(draft, fact, key or fact.id, texts, items)

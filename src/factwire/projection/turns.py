@@ -20,9 +20,11 @@ from factwire.facts.fact import (
     has_lineage,
     id_of,
     is_of_thread,
+    loose_entity_of,
     names_nobody,
 )
 from factwire.facts.json_patch import escape_key
+from factwire.facts.open_work import TURN_OPENERS
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import (
     drop_placeholder_time,
@@ -55,6 +57,7 @@ class ProjectedTurn(View):
     agent_id: str | None = None
     task_id: str | None = None
     subagent_id: str | None = None
+    worker_id: str | None = None
     job_id: str | None = None
     thread_id: str | None = None
     failure_category: str | None = None
@@ -74,11 +77,33 @@ def is_own_run(draft: "StateDraft", fact: Fact) -> bool:
         state = draft.state
         is_plain = fact.thread_id in (None, state.thread_id) and names_nobody(fact)
         draft.is_own = is_plain or (
-            is_of_thread(fact, state.thread_id, state.session_id)
+            (
+                is_of_thread(fact, state.thread_id, state.session_id)
+                or _is_opened_by_thread(draft, fact)
+            )
             and not _descends_from_teammate(draft, fact)
         )
         draft.owned_fact = fact
     return draft.is_own
+
+
+def _is_opened_by_thread(draft: "StateDraft", fact: Fact) -> bool:
+    """Whether a turn that only a worker or a task above it marks as a child's is the thread's own
+    after all, as its opening shows (`OpenWork.is_of_thread` has the same rule).
+    """
+    turns, turn_id = draft.state.turns, turn_of(fact)
+    is_elsewhere = fact.thread_id not in (None, draft.state.thread_id)
+    entity = loose_entity_of(fact)
+    if turn_id is None or is_elsewhere or entity is None:
+        return False
+    if draft.memory.has_turns_beside and any(
+        turn.turn_id == turn_id and turn.entity is not None for turn in turns.values()
+    ):
+        return False
+    if fact.event_class in TURN_OPENERS:
+        return draft.state.runtime.active_turn_id is None
+    turn = turns.get(turn_id)
+    return turn is not None and entity.id in (None, turn.task_id, turn.worker_id)
 
 
 def _descends_from_teammate(draft: "StateDraft", fact: Fact) -> bool:
@@ -289,6 +314,7 @@ def _update_turn(draft: "StateDraft", fact: Fact, status: str) -> None:
         run_id=id_of(fact, "runId"),
         agent_id=fact.agent_id or start.agent_id,
         task_id=task_of(fact),
+        worker_id=id_of(fact, "workerId") if status in ("submitted", "running") else None,
         subagent_id=entity.id if entity and entity.kind == "subagent" else None,
         job_id=entity.id if entity and entity.kind == "job" else None,
         thread_id=(entity.id if entity and entity.kind == "thread" else None) or child,

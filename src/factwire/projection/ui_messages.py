@@ -198,7 +198,7 @@ def _from_ui_message(row: dict[str, Any]) -> Message:
     return Message(
         message_id=message_id,
         role=text_at(row, "role") or "assistant",
-        status=status if status in ("streaming", "interrupted") else "final",  # pyright: ignore[reportArgumentType]
+        status=status if status in ("streaming", "interrupted", "stale") else "final",  # pyright: ignore[reportArgumentType]
         sequence=None,
         parts=parts,
         input_refs=refs or None,

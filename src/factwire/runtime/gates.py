@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from factwire.facts import Fact, class_issues, entity_of, id_of, is_valid
+from factwire.facts import Fact, class_issues, id_of, is_valid
 from factwire.facts.classes.class_tables import (
     EXECUTION_FAMILIES,
     MOVES,
@@ -101,7 +101,9 @@ class Gates:
             if node.node_type == "turn" and node.status in ("completed", "failed", "canceled"):
                 gates._work.remember_end(node.node_id.removeprefix("turn:"))
         for turn in state.turns.values():
-            gates._work.begin_turn(turn.turn_id, beside=turn.entity is not None)
+            is_beside = turn.entity is not None
+            gates._work.begin_turn(turn.turn_id, turn.task_id, turn.worker_id, beside=is_beside)
+        gates._work.restore_running(gates.active_turn)
         return gates
 
     def _restore_action(self, action: Action) -> None:
@@ -236,7 +238,7 @@ class Gates:
             raise GateRefused("approval_denied", f"tool {call} was not allowed", fact.id)
 
     def _feed_turn(self, fact: Fact, turn: str | None) -> None:
-        if entity_of(fact) is not None:
+        if not self._work.is_of_thread(fact):
             self._feed_turn_beside(fact, turn)
             return
         if fact.event_class in TURN_TERMINALS:
@@ -248,14 +250,14 @@ class Gates:
             raise TurnAlreadyActive(fact.thread_id, self.active_turn or "")
         if turn in self._work.ended:
             raise GateRefused("turn_ended", f"turn {turn} has ended", fact.id)
-        self._work.begin_turn(turn)
+        self._work.open_turn(fact)
         if is_start:
             self.active_turn = turn
 
     def _feed_turn_beside(self, fact: Fact, turn: str | None) -> None:
         """A turn of a subagent, a job or a task elsewhere: it runs beside that of the thread."""
         if fact.event_class not in TURN_TERMINALS:
-            self._work.begin_turn(turn, beside=True)
+            self._work.open_turn(fact)
         elif self._work.is_turn_of(fact):
             self._check_ended(fact)
             self._end(turn)

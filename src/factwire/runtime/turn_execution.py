@@ -11,12 +11,13 @@ import msgspec
 
 from factwire.facts import Fact, Person, entity_of
 from factwire.facts.classes.class_tables import TURN_TERMINALS
+from factwire.facts.open_work import TURN_OPENERS, LastIds, OpenWork
 from factwire.facts.outcomes import call_outcome
 from factwire.journal import Journal, JournalError
 from factwire.projection.thread_status import CANCELLING
 from factwire.runtime.action_requests import ActionRequests, DecisionDelivery
 from factwire.runtime.errors import GateRefused, TurnFailed
-from factwire.runtime.limits import INTERRUPT_SECONDS
+from factwire.runtime.limits import ENDED_TURNS, INTERRUPT_SECONDS
 from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.provider import (
     CancelTurn,
@@ -62,7 +63,6 @@ def open_agent_stream(provider: Provider, turn: StartTurn) -> AsyncGenerator[Fac
 
 
 _CALL_ENDS: Final = ("tool.result", "tool.failed")
-_OPENINGS: Final = ("turn.submitted", "turn.started")
 
 
 class TurnHost:
@@ -301,12 +301,13 @@ class Turn:
             return await self._pump_stream(facts)
 
     async def _pump_stream(self, facts: AsyncIterator[Fact]) -> Fact | None:
-        log = self._log
+        log, opened = self._log, OpenWork(LastIds(ENDED_TURNS))
+        opened.begin_turn(self.turn_id, beside=False)
         async for fact in facts:
-            is_own = fact.turn_id == self.turn_id and entity_of(fact) is None
+            is_own = opened.follow_turn(fact) and fact.turn_id == self.turn_id
             if fact.event_class in TURN_TERMINALS and is_own:
-                return fact
-            if fact.event_class not in _OPENINGS or not is_own:
+                return _name_as_own(fact)
+            if fact.event_class not in TURN_OPENERS or not is_own:
                 self._write(fact)
             await log.make_room()
         return None
@@ -365,6 +366,12 @@ class Turn:
     def _fact(self, event_class: str, payload: dict[str, Any], **ids: str) -> Fact:
         host = self._start.host
         return host.mint.fact(host.scope, event_class, payload, **ids)
+
+
+def _name_as_own(end: Fact) -> Fact:
+    """The end of the turn that the runtime began, so that no reader takes it for a child's."""
+    is_unclear = entity_of(end) is not None
+    return msgspec.structs.replace(end, runtime_entity="agent_turn") if is_unclear else end
 
 
 def build_cancellation(reason: str | None, by: Person | None) -> dict[str, Any]:

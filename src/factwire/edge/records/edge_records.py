@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import apsw
 
+from factwire.edge.limits import TURNS_BESIDE
 from factwire.edge.records import run_records, thread_records
 from factwire.edge.records.thread_records import (
     LAST,
@@ -21,6 +22,7 @@ from factwire.edge.records.thread_records import (
     PlacedThread,
 )
 from factwire.facts import Fact
+from factwire.facts.open_work import LastIds
 from factwire.facts.resources import (
     Approval,
     Artifact,
@@ -102,6 +104,10 @@ class Records:
         self.removals: RowTable[PendingRemoval] = table("removals", PendingRemoval)
         """By thread: what retention is to remove of it, and has not yet."""
         self.retention_runs: RowTable[LastRetention] = table("retention_runs", LastRetention)
+        self.turns_beside = LastIds(TURNS_BESIDE)
+        """Turns that a worker or a task above marks, and that began while another one ran."""
+        self.turn_marks = LastIds(TURNS_BESIDE)
+        """Turns of threads with the task and the worker that their openings name."""
         self.shortened: set[str] = set()
         """Threads whose rows may tell of facts that were removed, until they are rebuilt."""
 

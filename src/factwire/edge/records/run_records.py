@@ -6,10 +6,11 @@ import msgspec
 
 from factwire.edge.events.run_events import build_run_error
 from factwire.edge.records.thread_records import edit_row, key_of, thread_of
-from factwire.facts import Fact, entity_of, id_of, to_person
+from factwire.facts import Fact, entity_of, id_of, loose_entity_of, to_person
 from factwire.facts.classes.class_tables import TURN_TERMINALS
 from factwire.facts.classes.payloads import ActionDecisionPayload, ActionRequestPayload
 from factwire.facts.json_values import list_at, object_at, text_at
+from factwire.facts.open_work import TURN_OPENERS
 from factwire.facts.resources import (
     Activity,
     Approval,
@@ -116,9 +117,11 @@ def _dequeue_run(thread: Thread | None, run: Run) -> None:
 
 def _submit_run(records: "Records", seq: int, fact: Fact) -> None:
     turn_id = turn_of(fact)
-    if turn_id is None or entity_of(fact) is not None:
+    if turn_id is None or not _is_of_thread(records, fact):
         return
     run = _find_run(records, fact) or _add_run(records, seq, fact, turn_id, fact.payload)
+    for mark in filter(None, (id_of(fact, "taskId"), id_of(fact, "workerId"))):
+        records.turn_marks.add(f"{turn_id}\n{mark}")
     thread = _find_thread(records, fact)
     _dequeue_run(thread, run)
     if thread is not None:
@@ -129,7 +132,7 @@ def _submit_run(records: "Records", seq: int, fact: Fact) -> None:
 
 
 def _start_run(records: "Records", seq: int, fact: Fact) -> None:
-    if entity_of(fact) is not None:
+    if not _is_of_thread(records, fact):
         return
     _submit_run(records, seq, fact)
     run = _find_run(records, fact)
@@ -142,7 +145,7 @@ def _start_run(records: "Records", seq: int, fact: Fact) -> None:
 def _stop_run(records: "Records", _: int, fact: Fact) -> None:
     """A run that was asked to stop; any other `run.status` says nothing that is listed."""
     run = _find_run(records, fact)
-    if text_at(fact.payload, "status") != CANCELLING or entity_of(fact) is not None:
+    if text_at(fact.payload, "status") != CANCELLING or not _is_of_thread(records, fact):
         return
     if run is not None and run.status in ("queued", "running", "waiting"):
         run.status, run.updated_at = "cancelling", fact.created_at
@@ -150,7 +153,7 @@ def _stop_run(records: "Records", _: int, fact: Fact) -> None:
 
 def _end_run(records: "Records", _: int, fact: Fact) -> None:
     run = _find_run(records, fact)
-    if run is None or entity_of(fact) is not None:
+    if run is None or not _is_of_thread(records, fact):
         return
     run.status, activity = _ENDS[outcome_of(fact)]
     run.finished_at = fact.completed_at or fact.created_at
@@ -221,6 +224,28 @@ def _read_worktree(payload: dict[str, Any]) -> RunWorktree | None:
         return msgspec.convert(payload.get("worktree"), RunWorktree | None)
     except msgspec.ValidationError:
         return None
+
+
+def _is_of_thread(records: "Records", fact: Fact) -> bool:
+    """Whether a fact about a turn is about a run of the thread, by the rule of
+    `OpenWork.is_of_thread`; the rows tell which runs the thread itself has begun.
+    """
+    entity = loose_entity_of(fact)
+    if entity is None:
+        return entity_of(fact) is None
+    run, thread = _find_run(records, fact), _find_thread(records, fact)
+    turn_id, opens = turn_of(fact) or "", fact.event_class in TURN_OPENERS
+    latest = records.runs.get(thread.latest_run_id or "") if thread is not None and opens else None
+    if turn_id in records.turns_beside:
+        return False
+    if latest is not None and latest.status in _AT_WORK:
+        records.turns_beside.add(turn_id)
+        return False
+    is_marked = entity.id is None or f"{turn_id}\n{entity.id}" in records.turn_marks
+    return opens or (run is not None and is_marked)
+
+
+_AT_WORK: Final = ("running", "waiting", "cancelling")
 
 
 def _find_run(records: "Records", fact: Fact) -> Run | None:
