@@ -202,6 +202,10 @@ _STANDING: Final = requirements(
         "runtime.standing.exact": "Always is offered for what one exact rule can say.",
         "runtime.standing.forged": "A grant that an agent makes up counts for nothing.",
         "runtime.standing.revoked": "What was always allowed can be taken back.",
+        "runtime.standing.folder": "Always holds in the folder that it was granted in alone.",
+        "runtime.standing.expires": "Always may expire, by the clock of the runtime.",
+        "runtime.standing.broad": "A rule that leaves open what runs is never granted.",
+        "runtime.standing.editable": "A proposed rule names the files that the agent may edit.",
     },
 )
 
