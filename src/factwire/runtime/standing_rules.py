@@ -264,7 +264,7 @@ def require_proposed_rule(policy: Policy, subject: RuleSubject, workspace: Path)
 
 def to_policy_request(subject: RuleSubject, workspace: Path) -> PolicyRequest | None:
     """The request behind a question, if it can be had exactly: the hash says so."""
-    command = _command(subject.command)
+    command = to_command(subject.command)
     if command is None or not subject.tool_name:
         return None
     root = str(workspace.resolve())
@@ -290,7 +290,8 @@ def _covers(rule: PolicyRule, request: PolicyRequest) -> bool:
     return alone.decision == "allow" and alone.rule == str(rule)
 
 
-def _command(value: Any) -> str | tuple[str, ...] | None:
+def to_command(value: Any) -> str | tuple[str, ...] | None:
+    """The command in a field of a request: its words, or a text for a shell."""
     if isinstance(value, list | tuple):
         return tuple(map(str, cast("list[Any]", value)))
     return value if isinstance(value, str) and value else None
