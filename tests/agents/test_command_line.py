@@ -1,6 +1,7 @@
 """Real agents by the command alone: run here or by an Edge, answered from another terminal."""
 
 import os
+import re
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -99,7 +100,8 @@ def asked_and_approved(case: Case, made: Path, *flags: str) -> str:
         seen = running.until("factwire deny act_")
         assert "touch made.txt" in seen
         assert not made.exists()
-        approved = command("approve", action_in(seen), *flags)
+        shown = re.findall(r"--hash [0-9a-f]{16}", seen)[0].split()
+        approved = command("approve", action_in(seen), *shown, *flags)
         assert (approved.code, approved.err) == (0, "")
         assert running.end() == 0, running.seen
     assert "It is made." in running.seen

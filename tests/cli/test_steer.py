@@ -89,3 +89,34 @@ def test_always_is_given_from_another_process_and_lasts(home: Home):
     again = home.run(*asking)
     assert (wrong.code, again.code) == (2, 0)
     assert "factwire approve" not in again.out
+
+
+@pytest.mark.requirement("cli.rules")
+def test_rules_are_shown_before_they_are_granted_listed_and_revoked(home: Home):
+    asking = ("run", "shell", "true", "--thread", "mine", "--sandbox", "off")
+    for flags in ((), ("--expires-in", "0", "--always", "thread")):
+        assert home.run("approve", "act_1", "--expires-in", "60", *flags).code == 2
+    with home.background(*asking) as waiting:
+        seen = waiting.until("factwire deny act_")
+        action, shown = action_in(seen), re.findall(r"--hash [0-9a-f]{16}", seen)[0].split()
+        lasting = ("--always", "thread", "--expires-in", "3600")
+        approved = home.run("approve", action, *shown, *lasting)
+        assert waiting.end() == 0
+    listed = home.run("rules", "--json")
+    [rule] = json.loads(listed.out)["rules"]
+    lines = home.run("rules").out
+    revoked = home.run("rules", "--revoke", rule["ruleId"])
+    again = home.run("rules", "--revoke", rule["ruleId"])
+    folder = rule["folder"]
+
+    assert approved.err.splitlines() == [
+        "always: Bash(true)",
+        f"  in {folder} alone",
+        "  it matches 0 of the last 0 requests",
+    ]
+    assert (rule["rule"], rule["lasts"], rule["threadId"]) == ("Bash(true)", "thread", "mine")
+    until = f"until {rule['expiresAt']}"
+    words = [rule["ruleId"], "Bash(true)", f"folder {folder}", "thread mine", until]
+    assert lines == "  ".join(words) + "\n"
+    assert (revoked.code, revoked.out) == (0, "no standing rules\n")
+    assert (again.code, "unknown_standing_rule" in again.err) == (1, True)

@@ -80,6 +80,73 @@ async def test_the_rule_of_an_always_is_told_before_it_is_granted(tmp_path: Path
         assert (await edge.http.get(_rule_of({"approvalId": "nobody"}))).status_code == 404
 
 
+@pytest.mark.requirement("edge.rest.rules")
+async def test_a_granted_rule_is_shown_with_what_it_means_listed_expires_and_is_revoked(
+    tmp_path: Path,
+):
+    """The folder, the files that the agent may edit, and what it would have answered lately."""
+    root = (tmp_path / "workspace").resolve()
+    root.mkdir()
+    for name in ("check", "other"):
+        (root / name).write_text("#!/bin/sh\n", "utf-8")
+        (root / name).chmod(0o755)
+    async with running_edge(tmp_path) as edge:
+        earlier: list[dict[str, Any]] = []
+        for command in ("./check", "./other", "./check"):
+            run = await edge.start(command, agent="shell")
+            earlier.append(await edge.wait_for_approval(run["runId"]))
+            await edge.decide(earlier[-1], "deny")
+            await edge.run_until(run["runId"])
+        run = await edge.start("./check", agent="shell")
+        open_request = await edge.wait_for_approval(run["runId"])
+        rule = await edge.get(_rule_of(open_request))
+        bare = await edge.decide(open_request, "allow", expiresIn=60)
+        never = await edge.decide(open_request, "allow", always="thread", expiresIn=0)
+        granted = await edge.decide(open_request, "allow", always="workspace", expiresIn=3600)
+        await edge.run_until(run["runId"])
+        answered = await edge.start("./check", agent="shell")
+        await edge.run_until(answered["runId"])
+        page = await edge.get("/v1/standing-rules")
+        [held] = page["items"]
+        removed = await edge.http.delete(f"/v1/standing-rules/{held['ruleId']}")
+        again = await edge.http.delete(f"/v1/standing-rules/{held['ruleId']}")
+        left = await edge.get("/v1/standing-rules")
+        run = await edge.start("./check", agent="shell")
+        repeated = await edge.wait_for_approval(run["runId"])
+        await edge.decide(repeated, "deny")
+        await edge.run_until(run["runId"])
+        approvals = await edge.get("/v1/approvals", runId=answered["runId"])
+
+    matches = rule.pop("matches")
+    assert rule == {
+        "approvalId": open_request["approvalId"],
+        "argsHash": open_request["argsHash"],
+        "rule": "Bash(./check)",
+        "workspace": str(root),
+        "folder": str(root),
+        "editable": [str(root / "check")],
+        "searched": 3,
+    }
+    ids = [match["approvalId"] for match in matches]
+    assert ids == [earlier[2]["approvalId"], earlier[0]["approvalId"]]
+    assert (bare.status_code, never.status_code, granted.status_code) == (400, 400, 200)
+    [by_rule] = approvals["items"]
+    assert (by_rule["status"], by_rule["reason"]) == ("approved", "always: Bash(./check)")
+    assert {**held, "ruleId": "", "expiresAt": ""} == {
+        "ruleId": "",
+        "rule": "Bash(./check)",
+        "lasts": "workspace",
+        "folder": str(root),
+        "threadId": open_request["threadId"],
+        "workspace": str(root),
+        "expiresAt": "",
+    }
+    assert held["expiresAt"] > open_request["createdAt"]
+    assert (removed.status_code, again.status_code) == (204, 404)
+    assert again.json()["code"] == "unknown_standing_rule"
+    assert left["items"] == []
+
+
 def _rule_of(approval: dict[str, Any]) -> str:
     return f"/v1/approvals/{approval['approvalId']}/standing-rule"
 

@@ -165,6 +165,7 @@ async def decide_shown(
     reason: str | None = None,
     response: object = None,
     always: GrantDuration | None = None,
+    expires_in: float | None = None,
 ) -> Decision:
     """Decide as a person does who reads the card first."""
     card = await runtime.read_card(thread_id, action_id)
@@ -177,6 +178,7 @@ async def decide_shown(
         reason=reason,
         response=response,
         always=always,
+        expires_in=expires_in,
     )
 
 

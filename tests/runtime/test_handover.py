@@ -8,7 +8,7 @@ import pytest
 from factwire.facts import inspect_stream
 from factwire.journal import open_journal
 from factwire.runtime import ActionChanged, Runtime
-from factwire.runtime.action_cards import shown_hash
+from factwire.runtime.action_cards import read_place, shown_hash
 from tests.runtime.agents import classes, decide_shown, facts_of, open_action, wait_for_end
 from tests.runtime.steered import Remote, runtime_of, wait_for_fact
 
@@ -82,6 +82,58 @@ async def test_what_the_agent_states_itself_is_kept_where_it_makes_sense(tmp_pat
     assert own.shown.startswith("all of it\n")
     assert "make deploy" in own.shown
     assert mended.expires_at != "soon"
+
+
+@pytest.mark.requirement("runtime.handover.risk")
+@pytest.mark.parametrize(
+    ("command", "severity", "risk"),
+    [
+        ("rm -rf build", "low", "critical"),
+        ("rm -rf build", None, "critical"),
+        ("rm -rf build", "harmless", "critical"),
+        (["sudo", "ls"], "medium", "critical"),
+        ("curl example.org", "low", "high"),
+        ("make test", "low", "medium"),
+        ("make test", "critical", "critical"),
+    ],
+)
+async def test_the_risk_of_a_request_is_that_of_what_runs_or_what_the_agent_says_if_higher(
+    tmp_path: Path, command: Any, severity: str | None, risk: str
+):
+    fields = {} if severity is None else {"severity": severity}
+    remote = Remote(command=command, toolName="run", **fields)
+    async with runtime_of({"remote": remote}, tmp_path) as runtime:
+        action = await ask_remote(runtime)
+        await decide_shown(runtime, "thread", "act", "deny", by="lena")
+        await wait_for_end(runtime, "turn")
+
+    assert action.severity == risk
+
+
+@pytest.mark.requirement("runtime.approval.place")
+@pytest.mark.parametrize("swapped", [False, True])
+async def test_a_yes_to_a_stream_is_a_no_where_the_folder_is_another_one_by_then(
+    tmp_path: Path, swapped: bool
+):
+    async with runtime_of({"remote": (remote := Remote())}, tmp_path) as runtime:
+        folder = runtime.workspace.resolve() / "inner"
+        folder.mkdir()
+        remote.request_fields |= {
+            "cwd": str(folder),
+            "place": read_place(str(runtime.workspace.resolve()), str(folder)),
+        }
+        await ask_remote(runtime)
+        if swapped:
+            folder.rename(folder.with_name("before"))
+            folder.mkdir()
+        await decide_shown(runtime, "thread", "act", "approve", by="lena")
+        await wait_for_end(runtime, "turn")
+        facts = await facts_of(runtime)
+
+    [response] = remote.responses
+    assert response.decision.allowed is not swapped
+    warnings = [fact.payload["code"] for fact in facts if fact.event_class == "runtime.warning"]
+    assert warnings == (["place_changed"] if swapped else [])
 
 
 @pytest.mark.requirement("runtime.handover.expired")

@@ -1,7 +1,7 @@
 """An agent that asks and makes whatever its prompt names, and an Edge that has it.
 
 `form` asks for structured input and says what was answered; `page` asks before it writes a page and
-changes it; `teammate` lets a subagent ask.
+changes it; `teammate` lets a subagent ask; `secret` asks before it prints a token.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,6 +22,8 @@ from factwire.runtime.provider import (
     StartTurn,
 )
 from factwire.runtime.toolbox import Toolbox
+from tests.client.edge_processes import AGENTS
+from tests.runtime.trusted_files import write_trusted
 from tests.workbench.edges import WorkbenchEdge
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +44,7 @@ FORM: Final[dict[str, Any]] = {
         "push": {"type": "boolean", "title": "Push it, too"},
     },
 }
+SECRET: Final = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 PAGE: Final = "<!doctype html>\n<title>Page</title>\n<h1 id=word>One</h1>\n"
 
 
@@ -105,10 +108,17 @@ async def _teammate(turn: StartTurn, toolbox: Toolbox) -> str:
     return "Ran." if outcome.ok else "Left."
 
 
+async def _secret(turn: StartTurn, toolbox: Toolbox) -> str:
+    del turn
+    outcome = await toolbox.call("run", {"command": ["echo", SECRET]}, always_ask=True)
+    return "Ran." if outcome.ok else "Left."
+
+
 _BEATS: Final[dict[str, Callable[[StartTurn, Toolbox], Awaitable[str]]]] = {
     "form": _form,
     "page": _page,
     "teammate": _teammate,
+    "secret": _secret,
 }
 
 
@@ -117,8 +127,7 @@ class AskingEdge(WorkbenchEdge):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        with (self.work / "factwire.toml").open("a") as settings:
-            settings.write(AGENT)
+        write_trusted(self.work / "factwire.toml", AGENTS + AGENT, self.environment)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -2,12 +2,15 @@
 
 import json
 import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from factwire.runtime.action_cards import UNAVAILABLE
+from tests.workbench.asking import SECRET
 from tests.workbench.asking_fixtures import OpenPage, Start, rows_of, say
 from tests.workbench.browsers import Watched
 from tests.workbench.loops import BROWSER
@@ -180,10 +183,13 @@ async def test_a_rule_is_on_screen_before_it_is_granted_and_then_nobody_is_asked
         offer = card.get_by_role("button", name="Always allow Bash(true)")
         await offer.click()
         await expect(card.get_by_role("group", name="Rule")).to_have_text("Bash(true)")
+        await expect(card).to_contain_text("It holds only in the folder")
+        await expect(card).to_contain_text("It would have allowed")
         assert await watched.accessibility() == []
         await watched.screenshot("approval-rule-light-phone")
         await watched.page.keyboard.press("Escape")
         await offer.click()
+        await card.get_by_label("It holds").select_option("for an hour")
         await card.get_by_role("button", name="Always in this thread").click()
         await expect(watched.page.get_by_text("Ran.")).to_be_visible()
         say(requests, thread, "teammate", "asking")
@@ -193,11 +199,48 @@ async def test_a_rule_is_on_screen_before_it_is_granted_and_then_nobody_is_asked
         await expect(card.get_by_role("button", name="Always")).to_have_count(0)
     standing = _state(requests, thread)["permissions"]["policy"]["standing"]
     assert (standing["rule"], standing["lasts"]) == ("Bash(true)", "thread")
+    rules = rows_of(requests, "/v1/standing-rules")
+    [expires_at] = [rule["expiresAt"] for rule in rules if rule["threadId"] == thread]
+    granted_at = datetime.fromisoformat(_actions(requests, thread)[0]["resolvedAt"])
+    lasts = datetime.fromisoformat(expires_at) - granted_at
+    assert timedelta(minutes=59) < lasts <= timedelta(hours=1)
     deciders = [action["decidedBy"] for action in _actions(requests, thread)]
     assert [each if isinstance(each, str) else each["via"] for each in deciders] == [
         "workbench",
         "policy",
     ]
+
+
+@pytest.mark.requirement("workbench.approvals.shown")
+async def test_a_masked_secret_and_a_text_that_is_gone_are_marked_on_the_card(
+    open_page: OpenPage, start: Start, requests: httpx.Client
+):
+    thread = start("secret", "asking")["threadId"]
+    post(requests, _requests("gone"))
+    card_of_gone = {"requestId": "gone-action", "argsHash": f"sha256:{'1' * 64}"}
+    restarted = json.dumps({**card_of_gone, "reason": UNAVAILABLE})
+    async with open_page(f"/threads/{thread}") as watched:
+        card = _card(watched.page)
+        await expect(card).to_contain_text("⟦masked⟧")
+        await expect(card).to_contain_text("Secrets masked: 1, each within one word.")
+        await expect(card.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+        assert SECRET not in await watched.page.content()
+        assert await watched.accessibility() == []
+        await watched.screenshot("approval-masked-light")
+        # As the Edge answers after a restart.
+        await watched.page.route(
+            "**/v1/approvals/gone-action/card",
+            lambda route: route.fulfill(content_type="application/json", body=restarted),
+        )
+        await watched.page.goto("/inbox")
+        card = _card(watched.page, "gone")
+        await expect(card.get_by_role("alert")).to_contain_text("no longer in memory")
+        await expect(card.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+        await expect(card.get_by_role("button", name="Deny")).to_be_visible()
+        assert SECRET not in await watched.page.content()
+        assert await watched.accessibility() == []
+        await watched.screenshot("approval-gone-light")
+    post(requests, [_action_fact("gone", 4, "action.cancelled")])
 
 
 @pytest.mark.requirement("workbench.approvals.changed")

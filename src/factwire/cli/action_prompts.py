@@ -39,6 +39,7 @@ from factwire.runtime.policy import (
     hash_request,
     propose_rule,
 )
+from factwire.runtime.standing_rules import folder_of
 
 _READ: Final = 1024
 
@@ -177,32 +178,37 @@ class AlwaysRules:
     def __init__(self, policy: Policy, workspace: Path) -> None:
         self._policy = policy
         self._workspace = str(workspace)
-        self._rules: tuple[PolicyRule, ...] = ()
+        self._rules: tuple[tuple[str, PolicyRule], ...] = ()
 
     def propose(self, action: Action) -> PolicyRule | None:
         """The rule that *always* would make; None where none is exact, or none would help."""
         request = self._to_request(action)
         rule = None if request is None else propose_rule(request)
-        if request is None or rule is None or not self._is_allowed(request, (*self._rules, rule)):
+        if request is None or rule is None:
             return None
-        return rule
+        return rule if self._is_allowed(request, (*self._rules_for(request), rule)) else None
 
-    def add(self, rule: PolicyRule) -> None:
-        self._rules = (*self._rules, rule)
+    def add(self, rule: PolicyRule, action: Action) -> None:
+        """Allow what matches a rule, in the folder of an action alone."""
+        self._rules = (*self._rules, (folder_of(action, Path(self._workspace)), rule))
+
+    def _rules_for(self, request: PolicyRequest) -> tuple[PolicyRule, ...]:
+        folder = os.path.realpath(request.cwd or self._workspace)
+        return tuple(rule for place, rule in self._rules if place == folder)
 
     def allows(self, action: Action) -> bool:
         """Whether the policy, or what was allowed always, allows an action without a person."""
         request = self._to_request(action)
-        return request is not None and self._is_allowed(request, self._rules)
+        return request is not None and self._is_allowed(request, self._rules_for(request))
 
     def find_allowing(self, action: Action) -> PolicyRule | None:
         """The rule under which an action needs no question."""
         request = self._to_request(action)
-        if request is None or not self._is_allowed(request, self._rules):
+        rules = () if request is None else self._rules_for(request)
+        if request is None or not self._is_allowed(request, rules):
             return None
-        alone = (Policy(allow=(rule,)) for rule in self._rules)
-        for rule, policy in zip(self._rules, alone, strict=True):
-            if evaluate(policy, request).rule == str(rule):
+        for rule in rules:
+            if evaluate(Policy(allow=(rule,)), request).rule == str(rule):
                 return rule
         return None
 
@@ -369,7 +375,7 @@ class TerminalAnswerer:
         key = await self._choose(card, proposed)
         reason = None
         if key == "a" and proposed is not None and self._always is not None:
-            self._always.add(proposed)
+            self._always.add(proposed, action)
             reason = f"always: {proposed}"
         decision = ANSWERS[key]
         mark, style = ("✓ allowed", "green") if decision == "approve" else ("✗ denied", "red")

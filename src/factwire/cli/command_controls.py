@@ -30,6 +30,8 @@ from factwire.runtime.control import (
     NobodyRunning,
     QueueReply,
     QueueRequest,
+    RulesReply,
+    RulesRequest,
     RuntimeControls,
     SocketControls,
     StatusReply,
@@ -108,6 +110,10 @@ class OfflineControls:
         async with open_without_agents(self._context) as runtime:
             return await self._controls_of(runtime).queue(request)
 
+    async def rules(self, request: RulesRequest) -> RulesReply | ControlRefusal:
+        async with open_without_agents(self._context) as runtime:
+            return await self._controls_of(runtime).rules(request)
+
     async def status(self) -> tuple[StatusReply, ...]:
         return ()
 
@@ -139,6 +145,9 @@ class LocalControls:
 
     async def queue(self, request: QueueRequest) -> QueueReply | ControlRefusal:
         return await self._ask(lambda controls: controls.queue(request))
+
+    async def rules(self, request: RulesRequest) -> RulesReply | ControlRefusal:
+        return await self._ask(lambda controls: controls.rules(request))
 
     async def status(self) -> tuple[StatusReply, ...]:
         return await self._running.status()

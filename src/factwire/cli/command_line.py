@@ -77,6 +77,11 @@ VERBS: Final = {
         "queue",
         "List the queued turns of a thread, next one first, and change their order.",
     ),
+    "rules": Verb(
+        "control_commands",
+        "rules",
+        "List the rules that `approve --always` granted and that hold, newest first; revoke one.",
+    ),
     "edge": Verb(
         "edge_command",
         "edge",

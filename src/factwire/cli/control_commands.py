@@ -1,4 +1,5 @@
-"""`factwire approve`, `deny`, `cancel`, `steer`, `queue`: sent to a runtime, or to the journal.
+"""`factwire approve`, `deny`, `cancel`, `steer`, `queue`, `rules`: sent to a runtime, or to the
+journal.
 
 `command_controls` chooses who is asked: an Edge, a runtime that runs, or the journal.
 """
@@ -22,13 +23,14 @@ from factwire.cli.targets import (
 from factwire.cli.terminal import DONE, ISSUES, CliError, terminal_safe
 
 if TYPE_CHECKING:
-    from factwire.facts.resources import DecisionCard
+    from factwire.facts.resources import DecisionCard, StandingRule
     from factwire.runtime.control import (
         CancelReply,
         ControlReply,
         ControlRequest,
         DecideReply,
         QueueReply,
+        RulesReply,
         SteerReply,
     )
 
@@ -58,8 +60,13 @@ def approve(
         str | None,
         typer.Option(
             metavar="thread|workspace",
-            help="Allow this pattern from now on: on this thread, or in this workspace.",
+            help="Allow this pattern from now on, in the folder of the action alone: on this "
+            "thread, or in this workspace.",
         ),
+    ] = None,
+    expires_in: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="With --always: how long the rule holds."),
     ] = None,
     edge: EdgeOption = None,
     journal: JournalOption = None,
@@ -72,10 +79,19 @@ def approve(
     action_expired, action_changed, action_not_shown, hash_required. 2: no runtime or Edge could be
     reached.
     """
+    from factwire.runtime.limits import RULE_SECONDS
+
     if always not in (None, "thread", "workspace"):
         raise CliError(f"--always expects thread or workspace, got {terminal_safe(always)}")
+    if expires_in is not None and (always is None or not 0 < expires_in <= RULE_SECONDS):
+        raise CliError("--expires-in expects --always, and a number of seconds above 0")
     answer = _Answer(
-        action_id=action, decision="approve", reason=reason, always=always, args_hash=args_hash
+        action_id=action,
+        decision="approve",
+        reason=reason,
+        always=always,
+        expires_in=expires_in,
+        args_hash=args_hash,
     )
     run_work(_decide(answer, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
@@ -189,6 +205,26 @@ def queue(
     run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
 
 
+def rules(
+    *,
+    revoke: Annotated[
+        str | None, typer.Option(metavar="RULE", help="Revoke the rule with this id.")
+    ] = None,
+    edge: EdgeOption = None,
+    journal: JournalOption = None,
+    workspace: WorkspaceOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the rules that `approve --always` granted and that hold, newest first; revoke one.
+
+    Exit code 1: unknown_standing_rule, no rule with this id holds.
+    """
+    from factwire.runtime.control import RulesRequest
+
+    request = RulesRequest(revoke=revoke)
+    run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
+
+
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a person says to an open action; `args_hash` is of what they were shown before."""
 
@@ -196,6 +232,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     decision: Literal["approve", "deny"]
     reason: str | None = None
     always: Literal["thread", "workspace"] | None = None
+    expires_in: float | None = None
     args_hash: str | None = None
 
 
@@ -211,14 +248,18 @@ async def _decide(
     from factwire.runtime.control import CardRequest, ControlRefusal, DecideRequest
 
     async with choose_controls(edge, journal, workspace) as controls:
-        reply = await controls.card(CardRequest(action_id=answer.action_id))
+        wanted = CardRequest(action_id=answer.action_id, with_rule=answer.always is not None)
+        reply = await controls.card(wanted)
         if isinstance(reply, ControlRefusal):
             return _report(reply, as_json=as_json)
+        if reply.rule is not None:
+            _print_rule(reply.rule)
         request = DecideRequest(
             action_id=answer.action_id,
             decision=answer.decision,
             reason=answer.reason,
             always=answer.always,
+            expires_in=answer.expires_in,
             args_hash=_choose_hash(answer, reply.card),
         )
         decided = await controls.decide(request)
@@ -252,6 +293,21 @@ def _choose_hash(answer: _Answer, card: "DecisionCard") -> str:
     return own
 
 
+def _print_rule(rule: "StandingRule") -> None:
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for line in _rule_lines(rule):
+        console.print(line, markup=False)
+
+
+def _rule_lines(rule: "StandingRule") -> Iterator[str]:
+    """What a rule would allow, where, what it would have answered, and what it does not cover."""
+    yield f"always: {terminal_safe(rule.rule or '')}"
+    yield f"  in {terminal_safe(rule.folder or '')} alone"
+    yield f"  it matches {len(rule.matches)} of the last {rule.searched} requests"
+    for path in rule.editable:
+        yield f"  warning: the agent may edit {terminal_safe(path)}, and the rule still holds"
+
+
 async def _send(
     request: "ControlRequest",
     edge: str | None,
@@ -282,13 +338,20 @@ def _report(reply: "ControlReply", *, as_json: bool, abandoned: bool = False) ->
 
 
 def _print_reply(reply: "ControlReply", *, abandoned: bool) -> None:
-    from factwire.runtime.control import CancelReply, DecideReply, QueueReply, SteerReply
+    from factwire.runtime.control import (
+        CancelReply,
+        DecideReply,
+        QueueReply,
+        RulesReply,
+        SteerReply,
+    )
 
     lines_of: dict[type, Callable[[Any], Iterator[str]]] = {
         DecideReply: partial(_decision_lines, abandoned=abandoned),
         CancelReply: _cancel_lines,
         SteerReply: _steer_lines,
         QueueReply: _queue_lines,
+        RulesReply: _granted_lines,
     }
     console = Console(highlight=False, soft_wrap=True)
     for line in lines_of[type(reply)](reply):
@@ -319,3 +382,13 @@ def _queue_lines(reply: "QueueReply") -> Iterator[str]:
         yield f"{line}{when}"
     if not reply.turns:
         yield "no queued turns"
+
+
+def _granted_lines(reply: "RulesReply") -> Iterator[str]:
+    for rule in reply.rules:
+        scope = f"thread {rule.thread_id}" if rule.workspace is None else f"in {rule.workspace}"
+        until = "" if rule.expires_at is None else f"until {rule.expires_at}"
+        words = [rule.rule_id, rule.rule, f"folder {rule.folder}", scope, until]
+        yield "  ".join(terminal_safe(word) for word in words if word)
+    if not reply.rules:
+        yield "no standing rules"

@@ -34,6 +34,8 @@ from factwire.runtime.control import (
     DecideRequest,
     QueueReply,
     QueueRequest,
+    RulesReply,
+    RulesRequest,
     StatusReply,
     SteerReply,
     SteerRequest,
@@ -59,6 +61,7 @@ _CODES: Final[dict[str, RefusalCode]] = {
     "queue_full": "queue_full",
     "thread_owned_elsewhere": "thread_elsewhere",
     "no_standing_rule": "no_standing_rule",
+    "unknown_standing_rule": "unknown_standing_rule",
     "edge_stopping": "runtime_closing",
 }
 """Code of an Edge's → the one that a runtime would have given."""
@@ -135,6 +138,7 @@ class EdgeControls:
             reason=request.reason,
             args_hash=request.args_hash,
             always=request.always,
+            expires_in=request.expires_in,
         )
         return DecideReply(
             action_id=decided.approval_id,
@@ -145,7 +149,11 @@ class EdgeControls:
 
     @_reply_problems
     async def card(self, request: CardRequest) -> CardReply | ControlRefusal:
-        return CardReply(card=await self._client.decision_card(request.action_id))
+        client, action_id = self._client, request.action_id
+        rule = await client.standing_rule(action_id) if request.with_rule else None
+        if rule is not None and rule.rule is None:
+            return build_refusal("no_standing_rule", rule.reason)
+        return CardReply(card=await client.decision_card(action_id), rule=rule)
 
     @_reply_problems
     async def cancel(self, request: CancelRequest) -> CancelReply | ControlRefusal:
@@ -193,6 +201,12 @@ class EdgeControls:
             await client.continue_queue(thread_id)
         turns = tuple(map(_to_waiting, (await client.queue(thread_id)).items))
         return QueueReply(thread_id=thread_id, turns=turns)
+
+    @_reply_problems
+    async def rules(self, request: RulesRequest) -> RulesReply | ControlRefusal:
+        if request.revoke is not None:
+            await self._client.revoke_standing_rule(request.revoke)
+        return RulesReply(rules=tuple([rule async for rule in self._client.standing_rules()]))
 
     async def status(self) -> tuple[StatusReply, ...]:
         """An Edge says what runs by its threads, not by its process."""

@@ -426,6 +426,8 @@ class AsyncClient:
     approval = AsyncCallMethod(edge_calls.approval)
     decision_card = AsyncCallMethod(edge_calls.decision_card)
     standing_rule = AsyncCallMethod(edge_calls.standing_rule)
+    standing_rules = AsyncListMethod(edge_calls.standing_rules)
+    revoke_standing_rule = AsyncCallMethod(edge_calls.revoke_standing_rule)
     decide = AsyncCallMethod(edge_calls.decide)
 
     artifacts = AsyncListMethod(edge_calls.artifacts)

@@ -416,6 +416,8 @@ class Client:
     approval = CallMethod(edge_calls.approval)
     decision_card = CallMethod(edge_calls.decision_card)
     standing_rule = CallMethod(edge_calls.standing_rule)
+    standing_rules = ListMethod(edge_calls.standing_rules)
+    revoke_standing_rule = CallMethod(edge_calls.revoke_standing_rule)
     decide = CallMethod(edge_calls.decide)
 
     artifacts = ListMethod(edge_calls.artifacts)

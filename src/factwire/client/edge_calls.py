@@ -37,6 +37,7 @@ from factwire.client.resources import (
     EvidenceCheck,
     EvidencePack,
     EvidenceProgress,
+    GrantedRule,
     Health,
     Item,
     LogPiece,
@@ -510,6 +511,16 @@ def standing_rule(approval_id: str) -> EdgeCall[StandingRule]:
     return get(path_of("approvals", approval_id, "standing-rule"), json_reader(StandingRule))
 
 
+def standing_rules() -> EdgeCall[Page[GrantedRule]]:
+    """The rules that were granted and hold, newest first."""
+    return get(path_of("standing-rules"), json_reader(Page[GrantedRule]))
+
+
+def revoke_standing_rule(rule_id: str) -> EdgeCall[None]:
+    """Revoke a rule: what it allowed is asked about again."""
+    return delete(path_of("standing-rules", rule_id), read_nothing)
+
+
 def decide(
     run_id: str,
     approval_id: str,
@@ -518,9 +529,12 @@ def decide(
     args_hash: str,
     reason: str | None = None,
     always: Literal["thread", "workspace"] | None = None,
+    expires_in: float | None = None,
     response: Any = None,
 ) -> EdgeCall[Approval]:
-    """Decide what a run waits for, once; `args_hash` is the hash on the card that was shown."""
+    """Decide what a run waits for, once; `args_hash` is the hash on the card that was shown. With
+    `always`, it holds from then on, or for `expires_in` seconds.
+    """
     body = present_fields(
         runId=run_id,
         requestId=approval_id,
@@ -528,6 +542,7 @@ def decide(
         reason=reason,
         argsHash=args_hash,
         always=always,
+        expiresIn=expires_in,
         response=response,
     )
     return post(path_of("permissions", "decide"), json_reader(Approval), body)

@@ -71,6 +71,7 @@ _RUN: Final = requirements(
         "cli.run.harmless": "Nothing that an agent says or asks for steers the terminal.",
         "cli.run.asked": "An approval shows all that it is bound to, and only a key pressed after "
         "the question answers it.",
+        "cli.rules": "Rules are shown before they are granted; they are listed, and revoked.",
         "cli.run.always": "Always makes the narrowest rule, and is offered only where that helps.",
         "cli.run.interrupt": "One interrupt cancels the turn, a second one quits at once.",
         "cli.run.json": "With --json the facts are printed once they are durable, nothing else.",

@@ -9,6 +9,8 @@ EDGE_REST_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
     {
         "edge.rest.runs": "A run is accepted at once; facts and lists report its end.",
         "edge.rest.approvals": "An approval is decided once, for its run, on what was shown.",
+        "edge.rest.rules": "A rule is shown with its folder, what it would have answered and what "
+        "the agent may edit; it is listed, may expire, and can be revoked.",
         "edge.rest.standing": "What an approval for always allows is shown before it is granted, "
         "or why not.",
         "edge.rest.cancel": "A run is cancelled once; it can be tried again as a new one.",

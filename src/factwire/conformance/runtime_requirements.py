@@ -176,6 +176,8 @@ _HANDOVER: Final = requirements(
         "decided and applied are two facts.",
         "runtime.handover.bound": "Such a request expires, and is bound to what is shown.",
         "runtime.handover.expired": "A request that expires is handed over as a no.",
+        "runtime.handover.risk": "The risk of a request is that of what runs, or what the agent "
+        "says where that is higher.",
         "runtime.handover.lost": "A decision that does not arrive is reported, and the tool fails.",
         "runtime.handover.once": "A decision that the agent repeats or made itself is not doubled.",
         "runtime.handover.restart": "A request is answered and handed over after a restart.",
@@ -202,6 +204,10 @@ _STANDING: Final = requirements(
         "runtime.standing.exact": "Always is offered for what one exact rule can say.",
         "runtime.standing.forged": "A grant that an agent makes up counts for nothing.",
         "runtime.standing.revoked": "What was always allowed can be taken back.",
+        "runtime.standing.folder": "Always holds in the folder that it was granted in alone.",
+        "runtime.standing.expires": "Always may expire, by the clock of the runtime.",
+        "runtime.standing.broad": "A rule that leaves open what runs is never granted.",
+        "runtime.standing.editable": "A proposed rule names the files that the agent may edit.",
     },
 )
 

@@ -165,6 +165,7 @@ _SCOPE_ROUTES: Final[dict[TokenScope, str]] = {
         GET /v1/approvals
         GET /v1/approvals/{approval_id}
         GET /v1/approvals/{approval_id}/standing-rule
+        GET /v1/standing-rules
         GET /v1/events
         GET /v1/facts
         GET /v1/artifacts
@@ -183,6 +184,7 @@ _SCOPE_ROUTES: Final[dict[TokenScope, str]] = {
     "decide": """
         GET /v1/approvals/{approval_id}/card
         POST /v1/permissions/decide
+        DELETE /v1/standing-rules/{rule_id}
     """,
     "run": """
         POST /v1/projects
@@ -486,6 +488,7 @@ PROBLEM_CODES: Final[dict[str, str]] = {
     "unknown_preview": "no preview has this id",
     "unknown_project": "no project has this id",
     "unknown_run": "no run, or none of this queue, has this id",
+    "unknown_standing_rule": "no rule with this id holds: it was revoked or has expired",
     "unknown_task": "no task has this id",
     "unknown_thread": "no thread has this id",
     "unknown_token": "no token has this id",

@@ -76,6 +76,10 @@ COMPRESSED_BYTES: Final = 1_024
 SPAN_CHARACTERS: Final = 200
 """Characters of a name or an attribute in a span; ids and names of tools are shorter."""
 
+RECENT_REQUESTS: Final = 200
+"""Approvals, the newest ones, among which a proposed rule is tried: some days of work, read in
+a few milliseconds."""
+
 RUNS_WAITING: Final = 100
 """Runs that may wait for a person at the same time: they do not count as active, but need memory,
 and the time of the person who decides."""

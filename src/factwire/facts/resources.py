@@ -293,17 +293,46 @@ class DecisionCard(Resource, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class RuleMatch(Resource, frozen=True, kw_only=True):
+    """An earlier request that a rule would have answered."""
+
+    approval_id: str
+    created_at: str | None = None
+    thread_id: str | None = None
+    summary: str | None = None
+
+
 class StandingRule(Resource, frozen=True, kw_only=True):
     """The rule that `always` would grant for what has this `args_hash`, in its thread or in this
-    workspace. Where there is no rule, `code` is a stable word for why, and `reason` tells it.
+    workspace, for commands in `folder` alone. `editable` are the files it names that the agent may
+    change; `matches` are those of the newest `searched` requests that it would have answered. Where
+    there is no rule, `code` is a stable word for why, and `reason` explains it.
     """
 
     approval_id: str
     args_hash: str | None = None
     rule: str | None = None
     workspace: str | None = None
+    folder: str | None = None
+    editable: list[str] = msgspec.field(default_factory=list[str])
+    matches: list[RuleMatch] = msgspec.field(default_factory=list[RuleMatch])
+    searched: int = 0
     code: str | None = None
     reason: str | None = None
+
+
+class GrantedRule(Resource, frozen=True, kw_only=True):
+    """A rule that a person granted and that holds: for commands in `folder`, on the thread or in
+    the `workspace`, until `expires_at` or until it is revoked.
+    """
+
+    rule_id: str
+    rule: str
+    lasts: str
+    folder: str
+    thread_id: str
+    workspace: str | None = None
+    expires_at: str | None = None
 
 
 class Artifact(ThreadRow, kw_only=True):

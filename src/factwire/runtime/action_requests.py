@@ -37,8 +37,9 @@ from factwire.runtime.errors import (
 )
 from factwire.runtime.limits import APPROVAL_SECONDS
 from factwire.runtime.mint import FactScope, Mint
-from factwire.runtime.policy import hash_shown
+from factwire.runtime.policy import RISKS, PolicyRequest, assess_risk, hash_shown
 from factwire.runtime.provider import Decision, DecisionRequest, Host, Provider, RespondAction
+from factwire.runtime.standing_rules import to_command
 from factwire.runtime.thread_log import ThreadLog
 
 _CLOSING_CLASSES: Final = frozenset(
@@ -450,6 +451,9 @@ _MARK: Final = "handover"
 _SHOWN: Final = frozenset({"shown", "prompt", "argsHash", "command", "args"})
 """Fields by which an agent changes what it asks."""
 
+_SEVERITIES: Final = frozenset({"severity", "risk", "riskLevel"})
+"""Fields by which an agent says how risky something is."""
+
 
 class DecisionDelivery:
     """The requests that one turn makes by its own stream."""
@@ -506,6 +510,9 @@ class DecisionDelivery:
             whole, shown = self._complete_request(fact)
             self._approvals.keep_exact(action, shown)
             return whole
+        if fact.event_class == "action.updated" and not _SEVERITIES.isdisjoint(fact.payload):
+            severity = _present_fields(severity=self._assess_risk(fact))
+            return msgspec.structs.replace(fact, payload={**fact.payload, **severity})
         if fact.event_class in ACTION_CLOSERS and action in self._tasks and not is_open:
             return None
         return None if self._log.gates.is_withdrawn_again(fact) else fact
@@ -545,12 +552,36 @@ class DecisionDelivery:
         shown = read_shown(fact)
         self._note_place(fact)
         value: dict[str, Any] = {_MARK: True, "shown": shown.shown, "argsHash": shown.args_hash}
+        value |= _present_fields(severity=self._assess_risk(fact))
         if not _is_time(fact.payload.get("expiresAt")):
             value["expiresAt"] = expiry(self._mint.clock())
         whole = msgspec.structs.replace(
             fact, payload={**fact.payload, **value}, turn_id=fact.turn_id or self._scope.turn_id
         )
         return whole, shown
+
+    def _assess_risk(self, request: Fact) -> str | None:
+        """The risk of what would run, unless the agent itself calls it higher. None where the
+        request names no command and no file: then only the agent can say.
+        """
+        action = self._log.projection.state.actions.get(id_of(request, "actionId") or "")
+        fields = request.payload
+        if action is not None:
+            recorded = {"toolName": action.tool_name, "command": action.command, "cwd": action.cwd}
+            fields = {**recorded, **fields}
+        severities = [text_at(fields, "severity", "risk", "riskLevel")]
+        command, path = to_command(fields.get("command")), text_at(fields, "path")
+        if command is not None or path is not None:
+            about = PolicyRequest(
+                tool=text_at(fields, "toolName") or "run",
+                workspace=str(self._host.workspace.resolve()),
+                cwd=text_at(fields, "cwd"),
+                command=command,
+                paths=() if path is None else (path,),
+            )
+            severities.append(assess_risk(about))
+        ranked = [risk for risk in RISKS if risk in severities]
+        return ranked[-1] if ranked else None
 
     def _note_place(self, request: Fact) -> None:
         fields = request.payload

@@ -18,6 +18,12 @@ TURN_SECONDS: Final = 30 * 60.0
 APPROVAL_SECONDS: Final = 24 * 60 * 60.0
 """How long an approval may stay open; after that it is denied."""
 
+RECENT_ACTIONS: Final = 200
+"""Requests of a thread, the newest ones, among which a proposed rule is tried."""
+
+RULE_SECONDS: Final = 10 * 365 * 24 * 60 * 60.0
+"""How long a standing rule that expires may hold; one that shall hold longer need not expire."""
+
 INTERRUPT_SECONDS: Final = 10.0
 """How long an agent may take to stop after it was asked to, before it is stopped."""
 

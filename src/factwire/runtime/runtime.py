@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -13,10 +13,11 @@ import msgspec
 
 from factwire.facts import Fact, InputPart, Person
 from factwire.facts.json_values import object_at, text_at
-from factwire.facts.resources import DecisionCard
+from factwire.facts.resources import DecisionCard, GrantedRule, RuleMatch, StandingRule
 from factwire.journal import Filter, Journal, JournalError
 from factwire.journal.blobs import BlobStore
 from factwire.projection import ProjectionState, ThreadReadModel, thread_read_model
+from factwire.runtime.action_requests import expiry
 from factwire.runtime.errors import (
     NothingToSteer,
     RuntimeClosing,
@@ -29,7 +30,7 @@ from factwire.runtime.errors import (
 from factwire.runtime.limits import CLOSE_SECONDS, IDLE_THREADS, RELOADS
 from factwire.runtime.live_thread import LiveThread, RuntimeServices, TurnSlots, WhenBusy
 from factwire.runtime.mint import FactScope, Mint, run_of
-from factwire.runtime.policy import PolicyRule, parse_rule
+from factwire.runtime.policy import PolicyRule
 from factwire.runtime.provider import (
     Decision,
     DeliveredSteer,
@@ -48,7 +49,11 @@ from factwire.runtime.runtime_identity import Identity
 from factwire.runtime.standing_rules import (
     Grant,
     GrantDuration,
+    RuleSubject,
     StandingRules,
+    find_matches,
+    folder_of,
+    list_editable_files,
     require_proposed_rule,
 )
 from factwire.runtime.submissions import (
@@ -65,20 +70,54 @@ from factwire.runtime.turn_resources import TurnResources, TurnSettings, Workspa
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule, the workspace that it could be for, and the hash of what it was made from."""
+    """A rule, the workspace that it could be for, the folder in which alone it would hold, the
+    files it names that the agent may edit, and the hash of what it was made from.
+    """
 
     rule: PolicyRule
     workspace: Path
+    folder: str
+    editable: list[str]
     args_hash: str | None
+
+    def to_resource(
+        self, request_id: str, earlier: Sequence[tuple[RuleSubject, RuleMatch]]
+    ) -> StandingRule:
+        """The proposal as it is shown, with those of some earlier requests that it matches."""
+        others = [pair for pair in earlier if pair[1].approval_id != request_id]
+        return StandingRule(
+            approval_id=request_id,
+            args_hash=self.args_hash,
+            rule=str(self.rule),
+            workspace=str(self.workspace),
+            folder=self.folder,
+            editable=self.editable,
+            matches=find_matches(self.rule, self.folder, self.workspace, others),
+            searched=len(others),
+        )
 
 
 async def build_grant(
-    runtime: "Runtime", thread: LiveThread, action_id: str, lasts: GrantDuration
+    runtime: "Runtime",
+    thread: LiveThread,
+    action_id: str,
+    lasts: GrantDuration,
+    expires_in: float | None,
 ) -> Grant:
     """The grant that allows what an action asks about from now on; raises `NoRule`."""
     proposal = await build_proposal(runtime, thread, action_id)
-    place = thread.thread_id if lasts == "thread" else str(proposal.workspace)
-    return runtime.standing.grant(proposal.rule, lasts, place)
+    clock = runtime.mint.clock()
+    return runtime.standing.seal(
+        Grant(
+            rule_id=runtime.mint.ids("rule"),
+            rule=str(proposal.rule),
+            lasts=lasts,
+            place=thread.thread_id if lasts == "thread" else str(proposal.workspace),
+            folder=proposal.folder,
+            thread_id=thread.thread_id,
+            expires_at=None if expires_in is None else expiry(clock, expires_in),
+        )
+    )
 
 
 async def build_proposal(runtime: "Runtime", thread: LiveThread, action_id: str) -> Proposal:
@@ -91,7 +130,15 @@ async def build_proposal(runtime: "Runtime", thread: LiveThread, action_id: str)
     named = None if submission is None else submission.workspace
     workspace = (runtime.workspace if named is None else Path(named)).resolve()
     rule = require_proposed_rule(runtime.resources.policy, action, workspace)
-    return Proposal(rule=rule, workspace=workspace, args_hash=action.args_hash)
+    folder = folder_of(action, workspace)
+    writable = (str(workspace), *runtime.resources.sandbox.writable)
+    return Proposal(
+        rule=rule,
+        workspace=workspace,
+        folder=folder,
+        editable=list_editable_files(rule, folder, writable),
+        args_hash=action.args_hash,
+    )
 
 
 def build_grant_fact(
@@ -224,7 +271,7 @@ class Runtime:
         self.settings = settings or TurnSettings()
         self.identity = identity or Identity()
         self.exclusive = exclusive
-        self.standing = StandingRules(journal, self.identity)
+        self.standing = StandingRules(journal, self.identity, self.mint.clock)
         self._threads: WeakValueDictionary[str, LiveThread] = WeakValueDictionary()
         """Every thread that anybody holds, so that there is never a second one of it."""
         self._recent: OrderedDict[str, LiveThread] = OrderedDict()
@@ -503,15 +550,20 @@ class Runtime:
         reason: str | None = None,
         response: object = None,
         always: GrantDuration | None = None,
+        expires_in: float | None = None,
     ) -> Decision:
         """Answer an open request; `args_hash` is the hash on its card. With `always`, a yes holds
-        for its pattern from now on.
+        for its pattern in its folder from now on, or for `expires_in` seconds.
         """
         thread = await self.current(thread_id)
         await thread.await_action(action_id)
         if action_id in thread.projection.state.actions:
             await self.read_card(thread_id, action_id)
-        grant = None if always is None else await build_grant(self, thread, action_id, always)
+        grant = (
+            None
+            if always is None
+            else await build_grant(self, thread, action_id, always, expires_in)
+        )
         granted = (
             ()
             if grant is None
@@ -559,13 +611,16 @@ class Runtime:
                     return True
         return False
 
-    async def revoke(
-        self, thread_id: str, rule: str, lasting: GrantDuration, *, by: Person | str
-    ) -> None:
-        """Take back what was allowed always, for a thread or for the runtime's workspace."""
-        thread = await self.current(thread_id)
-        place = thread_id if lasting == "thread" else str(self.workspace.resolve())
-        grant = self.standing.grant(parse_rule(rule), lasting, place, revoked=True)
+    async def list_standing_rules(self) -> list[GrantedRule]:
+        """What was allowed always, and still holds."""
+        await self.standing.refresh()
+        return [grant.to_resource() for grant in self.standing.list_grants()]
+
+    async def revoke_standing_rule(self, rule_id: str, *, by: Person | str) -> None:
+        """Take back what was allowed always; raises `UnknownRule`."""
+        await self.standing.refresh()
+        grant = self.standing.revocation(rule_id)
+        thread = await self.current(grant.thread_id)
         await thread.log.write(build_grant_fact(self, thread, grant, by=by))
         await self.standing.refresh()
 

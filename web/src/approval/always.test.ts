@@ -2,10 +2,26 @@ import { expect, test } from "vitest";
 
 import { ruleFor } from "./Always";
 
-const told = { approvalId: "a", argsHash: "sha256:1", rule: "Bash(make test)", workspace: "/home/w" };
+const told = {
+  approvalId: "a",
+  argsHash: "sha256:1",
+  rule: "Bash(./x)",
+  workspace: "/home/w",
+  folder: "/home/w/sub",
+  editable: ["/home/w/sub/x"],
+  matches: [{ approvalId: "b" }],
+  searched: 3,
+};
 
 test("a rule is shown for what is on screen, and for nothing else", () => {
-  expect(ruleFor(told, "sha256:1")).toEqual({ rule: "Bash(make test)", workspace: "/home/w" });
+  expect(ruleFor(told, "sha256:1")).toEqual({
+    rule: "Bash(./x)",
+    workspace: "/home/w",
+    folder: "/home/w/sub",
+    editable: ["/home/w/sub/x"],
+    matches: 1,
+    searched: 3,
+  });
   expect(ruleFor(told, "sha256:2")).toBeNull();
   expect(ruleFor({ approvalId: "a", rule: "Bash(make test)" }, null)).toBeNull();
 });

@@ -19,6 +19,8 @@ export interface Verdict {
   decision: "allow" | "deny";
   reason?: string;
   always?: "thread" | "workspace";
+  /** Seconds for which `always` holds. */
+  expiresIn?: number;
   response?: unknown;
 }
 

@@ -7,12 +7,13 @@ grants it, and never by whoever shows it. That there is none is an answer and no
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from itertools import islice
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
 from factwire.edge.edge_context import EdgeContext
-from factwire.edge.limits import RUNS_WAITING
+from factwire.edge.limits import RECENT_REQUESTS, RUNS_WAITING
 from factwire.edge.operations import outside_facts, thread_operations, worktree_operations
 from factwire.edge.records.thread_records import bare_id
 from factwire.facts import InputPart, Person
@@ -20,8 +21,10 @@ from factwire.facts.resources import (
     RUN_ENDS,
     Approval,
     DecisionCard,
+    GrantedRule,
     Page,
     QueuedRun,
+    RuleMatch,
     Run,
     RunDiff,
     RunProcess,
@@ -34,6 +37,7 @@ from factwire.projection.coding import Process
 from factwire.runtime import RuntimeRefused
 from factwire.runtime.errors import WorkspaceNotAllowed
 from factwire.runtime.mint import run_of
+from factwire.runtime.policy import read_command
 from factwire.runtime.processes import LogUnavailable
 from factwire.runtime.processes.limits import LOG_READ_BYTES
 from factwire.runtime.processes.process_spec import Stream
@@ -50,6 +54,7 @@ REFUSAL_STATUSES: Final[dict[str, tuple[int, str]]] = {
     "workspace_not_allowed": (403, "workspace_not_allowed"),
     "unknown_turn": (404, "unknown_run"),
     "unknown_action": (404, "unknown_approval"),
+    "unknown_standing_rule": (404, "unknown_standing_rule"),
     "turn_already_active": (409, "active_run_exists"),
     "thread_elsewhere": (409, "thread_owned_elsewhere"),
     "turn_not_active": (409, "run_not_active"),
@@ -209,6 +214,7 @@ async def decide_approval(
     reason: str | None,
     args_hash: str,
     always: Literal["thread", "workspace"] | None,
+    expires_in: float | None,
     response: Any,
 ) -> Approval:
     """Decide what a run waits for. An approval of another run is none of this one's."""
@@ -233,6 +239,7 @@ async def decide_approval(
             args_hash=args_hash,
             response=response,
             always=always,
+            expires_in=expires_in,
         )
     await edge.wait_until_settled()
     return edge.records.approvals.get(approval_id) or approval
@@ -418,12 +425,40 @@ async def _propose_rule(edge: EdgeContext, approval: Approval, approval_id: str)
     with translate_refusals():
         thread = await edge.runtime.current(row.thread_id)
         found = await build_proposal(edge.runtime, thread, bare_id(approval, approval_id))
-    return StandingRule(
-        approval_id=approval_id,
-        args_hash=found.args_hash,
-        rule=str(found.rule),
-        workspace=str(found.workspace),
+    rows = islice(edge.records.approvals.newest(), RECENT_REQUESTS)
+    return found.to_resource(approval_id, [(_EarlierRequest(row), _to_match(row)) for row in rows])
+
+
+class _EarlierRequest:
+    """An approval as the policy sees it: the command is in what was shown."""
+
+    def __init__(self, row: Approval) -> None:
+        self.tool_name = row.tool_name
+        self.command = read_command(row.shown or "")
+        self.cwd = row.cwd
+        self.args_hash = row.args_hash
+
+
+def _to_match(row: Approval) -> RuleMatch:
+    return RuleMatch(
+        approval_id=row.approval_id,
+        created_at=row.created_at,
+        thread_id=row.thread_id,
+        summary=row.summary,
     )
+
+
+async def list_standing_rules(edge: EdgeContext) -> Page[GrantedRule]:
+    """The rules that people granted on this Edge and that hold, newest first."""
+    rules = await edge.runtime.list_standing_rules()
+    return Page(items=rules[::-1], as_of=str(edge.cursor))
+
+
+async def revoke_standing_rule(edge: EdgeContext, rule_id: str, by: Person) -> None:
+    """Take a rule back; raises `Problem`."""
+    with translate_refusals():
+        await edge.runtime.revoke_standing_rule(rule_id, by=by)
+    await edge.wait_until_settled()
 
 
 LOG_BYTES: Final = LOG_READ_BYTES

@@ -11,6 +11,7 @@ import msgspec
 
 from factwire.edge.limits import NAME_CHARACTERS, PROMPT_CHARACTERS
 from factwire.facts.resources import Run, SteerAnswer, TokenScope
+from factwire.runtime.limits import RULE_SECONDS
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARACTERS)]
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARACTERS)]
@@ -105,7 +106,9 @@ class CancelBody(RequestBody, frozen=True):
 
 
 class DecisionBody(RequestBody, frozen=True):
-    """`argsHash` is the hash on the card that was shown; `always` makes an approval permanent."""
+    """`argsHash` is the hash on the card that was shown; `always` makes an approval
+    permanent, or lets it hold for `expiresIn` seconds.
+    """
 
     run_id: Id
     request_id: Id
@@ -113,7 +116,12 @@ class DecisionBody(RequestBody, frozen=True):
     args_hash: str
     reason: Reason | None = None
     always: Literal["thread", "workspace"] | None = None
+    expires_in: Annotated[float, msgspec.Meta(gt=0, le=RULE_SECONDS)] | None = None
     response: Any = None
+
+    def __post_init__(self) -> None:
+        if self.expires_in is not None and self.always is None:
+            raise ValueError("expiresIn needs always: a decision for once does not last")
 
 
 class PreviewBody(RequestBody, frozen=True):

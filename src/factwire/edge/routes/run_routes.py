@@ -31,6 +31,7 @@ from factwire.facts.resources import (
     Approval,
     ApprovalStatus,
     DecisionCard,
+    GrantedRule,
     Page,
     Preview,
     Run,
@@ -238,6 +239,18 @@ async def read_standing_rule(request: EdgeRequest, approval_id: FromPath[str]) -
     return await propose_standing_rule(edge_of(request), approval_id)
 
 
+@get("/v1/standing-rules", tags=["approvals"])
+async def list_standing_rules(request: EdgeRequest) -> Page[GrantedRule]:
+    """List the rules that were granted and hold; newest first."""
+    return await run_operations.list_standing_rules(edge_of(request))
+
+
+@delete("/v1/standing-rules/{rule_id:str}", status_code=HTTP_204_NO_CONTENT, tags=["approvals"])
+async def revoke_standing_rule(request: EdgeRequest, rule_id: FromPath[str]) -> None:
+    """Revoke a rule: what it allowed is asked about again."""
+    await run_operations.revoke_standing_rule(edge_of(request), rule_id, person_of(request))
+
+
 @post("/v1/permissions/decide", status_code=200, tags=["approvals"])
 async def decide_permission(request: EdgeRequest, data: JSONBody[DecisionBody]) -> Approval:
     """Decide an approval: once, and for exactly what was shown."""
@@ -250,6 +263,7 @@ async def decide_permission(request: EdgeRequest, data: JSONBody[DecisionBody]) 
         reason=data.reason,
         args_hash=data.args_hash,
         always=data.always,
+        expires_in=data.expires_in,
         response=data.response,
     )
 
@@ -268,6 +282,8 @@ ROUTES: list[Any] = [
     read_approval,
     read_decision_card,
     read_standing_rule,
+    list_standing_rules,
+    revoke_standing_rule,
     decide_permission,
 ]
 

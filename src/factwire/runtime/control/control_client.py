@@ -36,6 +36,8 @@ from factwire.runtime.control.control_messages import (
     NobodyRunning,
     QueueReply,
     QueueRequest,
+    RulesReply,
+    RulesRequest,
     StatusReply,
     StatusRequest,
     SteerReply,
@@ -189,6 +191,9 @@ class SocketControls:
 
     async def queue(self, request: QueueRequest) -> QueueReply | ControlRefusal:
         return await self._send(request, QueueReply)
+
+    async def rules(self, request: RulesRequest) -> RulesReply | ControlRefusal:
+        return await self._send(request, RulesReply)
 
     async def status(self) -> tuple[StatusReply, ...]:
         return tuple(await list_running(self._data))

@@ -3,11 +3,12 @@ limits and its errors. Pure.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
-from factwire.facts.resources import DecisionCard
+from factwire.facts.resources import DecisionCard, GrantedRule, StandingRule
+from factwire.runtime.limits import RULE_SECONDS
 
 LINE_BYTES: Final = 64 * 1024
 """Bytes of a request; a reason is a sentence, not a file."""
@@ -76,6 +77,7 @@ RefusalCode = Literal[
     "queue_full",
     "thread_elsewhere",
     "no_standing_rule",
+    "unknown_standing_rule",
     "runtime_closing",
     "failed",
 ]
@@ -99,6 +101,7 @@ REFUSALS: Final[dict[RefusalCode, str]] = {
     "queue_full": "too many turns or steers are queued",
     "thread_elsewhere": "another runtime owns the thread",
     "no_standing_rule": "no exact rule can allow this permanently",
+    "unknown_standing_rule": "no rule with this id holds: it was revoked or has expired",
     "runtime_closing": "the runtime is shutting down",
     "failed": "the runtime could not do it",
 }
@@ -115,7 +118,7 @@ class DecideRequest(
     tag="decide",
 ):
     """Answer an open action that asks for exactly what has this `args_hash`. `always` makes a yes
-    hold for its pattern from now on.
+    hold for its pattern from now on, or for `expires_in` seconds.
     """
 
     action_id: str
@@ -123,6 +126,7 @@ class DecideRequest(
     args_hash: str
     reason: str | None = None
     always: Literal["thread", "workspace"] | None = None
+    expires_in: Annotated[float, msgspec.Meta(gt=0, le=RULE_SECONDS)] | None = None
 
 
 class CardRequest(
@@ -134,9 +138,10 @@ class CardRequest(
     tag_field="request",
     tag="card",
 ):
-    """Ask for exactly what an action is about."""
+    """Ask for exactly what an action is about, and for the rule that `always` would grant."""
 
     action_id: str
+    with_rule: bool = False
 
 
 class CancelRequest(
@@ -197,6 +202,20 @@ class QueueRequest(
     release_all: bool = False
 
 
+class RulesRequest(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="request",
+    tag="rules",
+):
+    """Ask which standing rules hold, after revoking the one with this id."""
+
+    revoke: str | None = None
+
+
 class StatusRequest(
     msgspec.Struct,
     frozen=True,
@@ -210,7 +229,13 @@ class StatusRequest(
 
 
 ControlRequest = (
-    DecideRequest | CardRequest | CancelRequest | SteerRequest | QueueRequest | StatusRequest
+    DecideRequest
+    | CardRequest
+    | CancelRequest
+    | SteerRequest
+    | QueueRequest
+    | RulesRequest
+    | StatusRequest
 )
 
 
@@ -228,9 +253,10 @@ class DecideReply(
 class CardReply(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="card"
 ):
-    """What a person decides about."""
+    """What a person decides about, and the rule where it was asked for."""
 
     card: DecisionCard
+    rule: StandingRule | None = None
 
 
 class CancelReply(
@@ -270,6 +296,14 @@ class QueueReply(
     turns: tuple[WaitingTurn, ...]
 
 
+class RulesReply(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="rules"
+):
+    """The standing rules that hold, newest first."""
+
+    rules: tuple[GrantedRule, ...]
+
+
 class ThreadStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A thread that a runtime works on: the turn that runs, and what waits for a person."""
 
@@ -293,7 +327,14 @@ class ControlRefusal(
 
 
 ControlReply = (
-    DecideReply | CardReply | CancelReply | SteerReply | QueueReply | StatusReply | ControlRefusal
+    DecideReply
+    | CardReply
+    | CancelReply
+    | SteerReply
+    | QueueReply
+    | RulesReply
+    | StatusReply
+    | ControlRefusal
 )
 
 _requests: Final = msgspec.json.Decoder(ControlRequest)
@@ -351,6 +392,8 @@ class Controls(Protocol):
 
     async def queue(self, request: QueueRequest) -> QueueReply | ControlRefusal: ...
 
+    async def rules(self, request: RulesRequest) -> RulesReply | ControlRefusal: ...
+
     async def status(self) -> tuple[StatusReply, ...]:
         """What each runtime does now; empty where none says so."""
         ...
@@ -373,5 +416,6 @@ _METHODS: Final[dict[type[ControlRequest], Callable[[Controls, Any], Awaitable[C
     CancelRequest: lambda controls, request: controls.cancel(request),
     SteerRequest: lambda controls, request: controls.steer(request),
     QueueRequest: lambda controls, request: controls.queue(request),
+    RulesRequest: lambda controls, request: controls.rules(request),
     StatusRequest: _answer_status,
 }

@@ -13,7 +13,9 @@ from types import CoroutineType, TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from factwire.facts import Person
+from factwire.facts.resources import RuleMatch, StandingRule
 from factwire.journal import Filter, Journal
+from factwire.projection.actions import Action
 from factwire.projection.thread_status import QueuedTurn
 from factwire.runtime.control import control_client
 from factwire.runtime.control.control_client import remove_dead_sockets
@@ -36,6 +38,8 @@ from factwire.runtime.control.control_messages import (
     QueueReply,
     QueueRequest,
     RefusalCode,
+    RulesReply,
+    RulesRequest,
     StatusReply,
     SteerReply,
     SteerRequest,
@@ -47,9 +51,10 @@ from factwire.runtime.control.control_messages import (
     encode,
 )
 from factwire.runtime.errors import RuntimeRefused, UnknownAction
+from factwire.runtime.limits import RECENT_ACTIONS
 from factwire.runtime.live_thread import LiveThread
 from factwire.runtime.recovery import find_abandoned_turn
-from factwire.runtime.runtime import Runtime
+from factwire.runtime.runtime import Runtime, build_proposal
 
 
 async def find_thread_of_action(journal: Journal, action_id: str) -> str | None:
@@ -133,7 +138,16 @@ class RuntimeControls:
     @_reply_refusals
     async def card(self, request: CardRequest) -> CardReply | ControlRefusal:
         thread_id = await self._find_thread(request.action_id)
-        return CardReply(card=await self._runtime.read_card(thread_id, request.action_id))
+        card = await self._runtime.read_card(thread_id, request.action_id)
+        rule = await self._propose_rule(thread_id, request.action_id) if request.with_rule else None
+        return CardReply(card=card, rule=rule)
+
+    async def _propose_rule(self, thread_id: str, action_id: str) -> StandingRule:
+        """The rule for an action, tried among the newest requests of its thread."""
+        thread = await self._runtime.current(thread_id)
+        proposal = await build_proposal(self._runtime, thread, action_id)
+        actions = list(thread.projection.state.actions.values())[-RECENT_ACTIONS:]
+        return proposal.to_resource(action_id, [(action, _to_match(action)) for action in actions])
 
     async def _find_thread(self, action_id: str) -> str:
         runtime = self._runtime
@@ -155,6 +169,7 @@ class RuntimeControls:
             reason=request.reason,
             args_hash=request.args_hash,
             always=request.always,
+            expires_in=request.expires_in,
         )
         return DecideReply(
             action_id=decision.action_id,
@@ -217,9 +232,24 @@ class RuntimeControls:
         turns = (await runtime.state(thread_id)).queue.turns
         return QueueReply(thread_id=thread_id, turns=tuple(map(_to_waiting_turn, turns)))
 
+    @_reply_refusals
+    async def rules(self, request: RulesRequest) -> RulesReply | ControlRefusal:
+        if request.revoke is not None:
+            await self._runtime.revoke_standing_rule(request.revoke, by=self._by)
+        rules = await self._runtime.list_standing_rules()
+        return RulesReply(rules=tuple(rules[::-1]))
+
     async def status(self) -> tuple[StatusReply, ...]:
         threads = tuple(map(_to_thread_status, self._runtime.live))
         return (StatusReply(pid=os.getpid(), threads=threads),)
+
+
+def _to_match(action: Action) -> RuleMatch:
+    return RuleMatch(
+        approval_id=action.action_id,
+        created_at=action.requested_at,
+        summary=action.prompt or action.title,
+    )
 
 
 def _to_waiting_turn(turn: QueuedTurn) -> WaitingTurn:

@@ -10,6 +10,7 @@ from factwire.runtime.policy.evaluation import (
     build_evaluation_fact,
     evaluate,
     evaluate_asking,
+    is_over_broad,
     propose_rule,
     with_remedy,
 )
@@ -25,6 +26,7 @@ from factwire.runtime.policy.policy_request import (
     hash_request,
     hash_shown,
     make_visible,
+    read_command,
     show_request,
 )
 from factwire.runtime.policy.policy_rules import PolicyRule, RuleError, parse_rule
@@ -53,10 +55,12 @@ __all__ = [
     "follow_links",
     "hash_request",
     "hash_shown",
+    "is_over_broad",
     "is_readable",
     "make_visible",
     "parse_rule",
     "propose_rule",
+    "read_command",
     "show_request",
     "with_remedy",
 ]

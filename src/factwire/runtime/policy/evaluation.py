@@ -17,6 +17,7 @@ from factwire.runtime.mint import FactScope, Mint
 from factwire.runtime.policy.policy_request import (
     MODES,
     REASONS,
+    TOOL_EFFECTS,
     Effect,
     Mode,
     PolicyDecision,
@@ -24,10 +25,17 @@ from factwire.runtime.policy.policy_request import (
     ReasonCode,
     canonical_json,
     effect_of,
+    fold_tool_name,
     hash_request,
     make_visible,
 )
-from factwire.runtime.policy.policy_rules import PolicyRule, RuleError, parse_rule, quote_word
+from factwire.runtime.policy.policy_rules import (
+    PolicyRule,
+    RuleError,
+    command_tokens,
+    parse_rule,
+    quote_word,
+)
 from factwire.runtime.policy.request_parts import (
     RequestPart,
     allows,
@@ -39,9 +47,11 @@ from factwire.runtime.policy.request_parts import (
     split_request,
 )
 from factwire.runtime.policy.shell_syntax import (
+    CHANGING,
     HARMLESS_VARIABLES,
     INTERPRETERS,
     PRIVILEGED,
+    RUNNING,
     SHELLS,
     SimpleCommand,
 )
@@ -289,6 +299,8 @@ def _rule_texts(verdicts: list[_Verdict], first: _Verdict) -> str | None:
 WIDENED: Final = frozenset({("git", "status"), ("ls",), ("pwd",), ("whoami",), ("uname",)})
 """Commands whose arguments can do no harm, by their first words."""
 
+_WIDENED_TOKENS: Final = [[*((word,) for word in words), (None,)] for words in WIDENED]
+
 _NAMES: Final = {"read": "Read", "edit": "Edit"}
 
 
@@ -300,7 +312,34 @@ def propose_rule(request: PolicyRequest) -> PolicyRule | None:
         rule = _build_rule(request, split_request(request))
     except RuleError:
         return None
-    return rule if rule is not None and _would_allow(rule, request) else None
+    if rule is None or is_over_broad(rule) or not _would_allow(rule, request):
+        return None
+    return rule
+
+
+_RUN_ANYTHING: Final = SHELLS | PRIVILEGED | RUNNING | CHANGING
+"""Programs that nothing is allowed for good: what they run is not in their name."""
+
+_FROM_INPUT: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+
+
+def is_over_broad(rule: PolicyRule) -> bool:
+    """Whether a rule for commands leaves open what runs: any command, any arguments of one that is
+    not harmless, a shell, the rights of another user, an interpreter that is given any code.
+    """
+    if rule.pattern is None:
+        return TOOL_EFFECTS.get(fold_tool_name(rule.tool)) == "run" or "*" in rule.tool
+    if rule.kind != "command":
+        return False
+    tokens = command_tokens(rule.pattern)
+    if not tokens or any(None in token for token in tokens):
+        return tokens not in _WIDENED_TOKENS
+    words = ["".join(piece or "" for piece in token) for token in tokens]
+    program = words[0].rpartition("/")[2].lower()
+    if program in _RUN_ANYTHING:
+        return True
+    is_interpreter = program.rstrip("0123456789.") in INTERPRETERS
+    return is_interpreter and (len(words) == 1 or not _FROM_INPUT.isdisjoint(words))
 
 
 def _would_allow(rule: PolicyRule, request: PolicyRequest) -> bool:

@@ -9,6 +9,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any, Final, Literal
 
 import msgspec
@@ -258,6 +259,23 @@ def show_request(request: PolicyRequest) -> str:
     if request.args:
         lines.append(_field("args", canonical_json(request.args)))
     return "\n".join(line for line in lines if line is not None)
+
+
+def read_command(shown: str) -> str | tuple[str, ...] | None:
+    """The command in the canonical text of a request. Whoever reads it compares the hash of what
+    they make of it: a text with something in it that had to be made visible is not the command.
+    """
+    lines = shown.split("\n")
+    words = next((line for line in lines if line.startswith("argv: ")), None)
+    if words is not None:
+        try:
+            return tuple(msgspec.json.decode(words.removeprefix("argv: "), type=list[str]))
+        except msgspec.DecodeError:
+            return None
+    if "command:" not in lines:
+        return None
+    block = takewhile(lambda line: line.startswith("| "), lines[lines.index("command:") + 1 :])
+    return "\n".join(line.removeprefix("| ") for line in block)
 
 
 def hash_request(request: PolicyRequest) -> str:

@@ -358,7 +358,10 @@ class Recorder:
     async def decide(
         self, action_id: str, decision: str, *, by: str, reason: str | None = None
     ) -> Decision:
-        """Answer an open request."""
+        """Answer an open request of this recorder's own program. It takes no hash: a hash binds a
+        person to the text on a card, and here the program that decides made the request itself. An
+        answer that comes from a person elsewhere is given to the Edge, with the hash of the card.
+        """
         approvals = self._open_approvals()
         return await approvals.apply_decision(action_id, decision, by=by, reason=reason)
 

@@ -192,7 +192,10 @@ export interface CreatedToken {
   token: string;
 }
 
-/** `argsHash` is the hash on the card that was shown; `always` makes an approval permanent. */
+/**
+ * `argsHash` is the hash on the card that was shown; `always` makes an approval permanent, or
+ * lets it hold for `expiresIn` seconds.
+ */
 export interface DecisionBody {
   runId: string;
   requestId: string;
@@ -200,6 +203,7 @@ export interface DecisionBody {
   argsHash: string;
   reason?: string | null;
   always?: "thread" | "workspace" | null;
+  expiresIn?: number | null;
   response?: unknown;
 }
 
@@ -322,6 +326,27 @@ export interface ForkBody {
   fromItemId?: string | null;
   at?: string | null;
   title?: string | null;
+}
+
+/**
+ * A rule that a person granted and that holds: for commands in `folder`, on the thread or in the
+ * `workspace`, until `expiresAt` or until it is revoked.
+ */
+export interface GrantedRule {
+  ruleId: string;
+  rule: string;
+  lasts: string;
+  folder: string;
+  threadId: string;
+  workspace?: string | null;
+  expiresAt?: string | null;
+}
+
+/** Some rows, and where the next page begins; without `next` there is none. */
+export interface GrantedRulePage {
+  items: GrantedRule[];
+  asOf: string;
+  next?: string | null;
 }
 
 /**
@@ -725,6 +750,14 @@ export interface Review {
   completedAt?: string | null;
 }
 
+/** An earlier request that a rule would have answered. */
+export interface RuleMatch {
+  approvalId: string;
+  createdAt?: string | null;
+  threadId?: string | null;
+  summary?: string | null;
+}
+
 /**
  * One turn of an agent. A `held` one waits until a person goes on after a stop; a `cancelling`
  * one was asked to stop and has not ended. `reason` is why it was cancelled; one that was
@@ -843,13 +876,19 @@ export interface Signer {
 
 /**
  * The rule that `always` would grant for what has this `argsHash`, in its thread or in this
- * workspace. Where there is no rule, `code` is a stable word for why, and `reason` tells it.
+ * workspace, for commands in `folder` alone. `editable` are the files it names that the agent
+ * may change; `matches` are those of the newest `searched` requests that it would have answered.
+ * Where there is no rule, `code` is a stable word for why, and `reason` explains it.
  */
 export interface StandingRule {
   approvalId: string;
   argsHash?: string | null;
   rule?: string | null;
   workspace?: string | null;
+  folder?: string | null;
+  editable?: string[];
+  matches?: RuleMatch[];
+  searched?: number;
   code?: string | null;
   reason?: string | null;
 }
@@ -1401,6 +1440,13 @@ export interface Operations {
     body: undefined;
     answer: RunPage;
   };
+  /** List the rules that were granted and hold */
+  listStandingRules: {
+    path: Record<never, never>;
+    query: Record<never, never>;
+    body: undefined;
+    answer: GrantedRulePage;
+  };
   /** List the tasks of all threads, newest first */
   listTasks: {
     path: Record<never, never>;
@@ -1660,6 +1706,13 @@ export interface Operations {
     body: undefined;
     answer: Run;
   };
+  /** Revoke a rule */
+  revokeStandingRule: {
+    path: { ruleId: string };
+    query: Record<never, never>;
+    body: undefined;
+    answer: undefined;
+  };
   /** Revoke a token */
   revokeToken: {
     path: { tokenId: string };
@@ -1730,6 +1783,7 @@ export const OPERATIONS = {
   listProcesses: { method: "GET", path: "/v1/runs/{runId}/processes" },
   listProjects: { method: "GET", path: "/v1/projects" },
   listRuns: { method: "GET", path: "/v1/runs" },
+  listStandingRules: { method: "GET", path: "/v1/standing-rules" },
   listTasks: { method: "GET", path: "/v1/tasks" },
   listThreads: { method: "GET", path: "/v1/threads" },
   listTokens: { method: "GET", path: "/v1/tokens" },
@@ -1767,6 +1821,7 @@ export const OPERATIONS = {
   readThreadModel: { method: "GET", path: "/v1/threads/{threadId}/read-model" },
   removeQueued: { method: "DELETE", path: "/v1/threads/{threadId}/queue/{runId}" },
   retryRun: { method: "POST", path: "/v1/runs/{runId}:retry" },
+  revokeStandingRule: { method: "DELETE", path: "/v1/standing-rules/{ruleId}" },
   revokeToken: { method: "DELETE", path: "/v1/tokens/{tokenId}" },
   runRetention: { method: "POST", path: "/v1/retention/runs" },
   steerQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:steer" },
