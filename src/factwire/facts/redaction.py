@@ -33,6 +33,7 @@ from factwire.facts.limits import NESTING_DEPTH
 from factwire.facts.refs import REF_LISTS
 from factwire.facts.secret_key_names import REDACTED, names_secret, secret_name
 from factwire.facts.secret_shapes import (
+    Secret,
     find_secrets,
     is_assigned_secret,
     may_hold_login,
@@ -69,6 +70,30 @@ def redact_text(text: str) -> tuple[str, list[str]]:
         end = secret.end
     pieces.append(text[end:])
     return "".join(pieces), [secret.rule for secret in secrets]
+
+
+_BREAK: Final = re.compile(r"[\s\"'`;&|<>$(){}\\]")
+_SAFE_PART: Final = re.compile(r"[A-Za-z0-9+/=]{16,}+")
+
+
+def find_secret_spans(text: str) -> list[Secret]:
+    """The secrets of a text whose other characters must stay readable, such as a command: no span
+    reaches past white space, a quote, an operator, a substitution or a backslash.
+
+    A secret that holds such a sign is covered up to the first one; behind it only parts that
+    cannot be anything else are, such as the lines of a private key.
+    """
+    return [span for secret in find_secrets(text) for span in _cut_secret(text, secret)]
+
+
+def _cut_secret(text: str, secret: Secret) -> Iterator[Secret]:
+    start, end = secret.start, secret.end
+    while start < end:
+        found = _BREAK.search(text, start, end)
+        stop = found.start() if found else end
+        if stop > start and (start == secret.start or _SAFE_PART.fullmatch(text, start, stop)):
+            yield Secret(start, stop, secret.rule)
+        start = stop + 1
 
 
 def redact_value(value: object, path: str = "$") -> tuple[object, list[RedactionFinding]]:
