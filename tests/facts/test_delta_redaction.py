@@ -11,6 +11,7 @@ from factwire.facts.delta_redaction import CONTEXT_CHARACTERS, HELD_CHARACTERS, 
 from factwire.facts.redaction import redact_text
 from factwire.facts.secret_shapes import SECRET_SHAPES
 from tests.facts.secret_corpus import FRAGMENTS, NEGATIVES, POSITIVES
+from tests.facts.secret_generators import COMMON, LOOK_ALIKES, RARER, look_alikes, made_secrets
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5" * 4
 
@@ -58,9 +59,21 @@ def _check(text: str, pieces: list[str]) -> None:
 
 
 @st.composite
+def made_texts(draw: st.DrawFn) -> str:
+    """A secret or a look-alike of any kind that is made by rule."""
+    seed = draw(st.integers(0, 999))
+    if draw(st.booleans()):
+        kinds = [kind for kind in (*COMMON, *RARER) if not kind.startswith("argument-")]
+        (made,) = made_secrets(draw(st.sampled_from(kinds)), seed, 1)
+        return str(made.value)
+    (text,) = look_alikes(draw(st.sampled_from(tuple(LOOK_ALIKES))), seed, 1)
+    return text
+
+
+@st.composite
 def cut_texts(draw: st.DrawFn) -> list[str]:
     fragments = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=14)
-    case = st.sampled_from([case.text for case in (*POSITIVES, *NEGATIVES)])
+    case = st.sampled_from([case.text for case in (*POSITIVES, *NEGATIVES)]) | made_texts()
     parts = draw(st.lists(fragments.map("".join) | case, max_size=3))
     text = "".join(parts)
     places = draw(st.lists(st.integers(0, len(text)), max_size=12))

@@ -31,7 +31,13 @@ from factwire.facts.fact import Fact, id_of
 from factwire.facts.issues import path_step
 from factwire.facts.limits import NESTING_DEPTH
 from factwire.facts.refs import REF_LISTS
-from factwire.facts.secret_key_names import REDACTED, names_secret, secret_name
+from factwire.facts.secret_key_names import (
+    REDACTED,
+    names_secret,
+    secret_kind,
+    secret_name,
+    weak_name,
+)
 from factwire.facts.secret_shapes import (
     Secret,
     find_secrets,
@@ -188,12 +194,13 @@ def _named_values(mapping: dict[object, object]) -> dict[object, _Replacement]:
     a patch.
     """
     for name in _names_of_values(mapping):
-        if rule := secret_name(name):
-            return {
-                key: _Replacement(REDACTED, [RedactionFinding("", f"key:{rule}")])
-                for key in VALUE_KEYS
-                if key in mapping and names_secret(name, mapping[key])
-            }
+        found: dict[object, _Replacement] = {
+            key: _Replacement(REDACTED, [RedactionFinding("", f"key:{kind}")])
+            for key in VALUE_KEYS
+            if key in mapping and (kind := secret_kind(name, mapping[key]))
+        }
+        if found or secret_name(name):
+            return found
     return {}
 
 
@@ -225,9 +232,8 @@ def _redact_mapping(mapping: dict[object, object], depth: int) -> _Replacement |
         if isinstance(key, str):
             if may_hold_secret(key) and (found := _redact_string(key)):
                 secret_keys[key] = found
-            if secret_name(key) is not None and names_secret(key, value):
-                rule = f"key:{secret_name(key)}"
-                replaced[key] = _Replacement(REDACTED, [RedactionFinding("", rule)])
+            if (kind := secret_kind(key, value)) is not None:
+                replaced[key] = _Replacement(REDACTED, [RedactionFinding("", f"key:{kind}")])
                 continue
         hidden = _redact(value, depth + 1)
         if hidden is not None:
@@ -324,7 +330,9 @@ class _CleanTexts:
         """Take the entries of a payload in which nothing was found."""
         for key, value in payload.items():
             if isinstance(value, str) and len(key) <= _SHORT and key not in VALUE_KEYS:
-                self._keys.add(key)
+                # Under a name of a secret each value is looked at by itself.
+                if secret_name(key) is None and weak_name(key) is None:
+                    self._keys.add(key)
                 self.learn_text(value)
 
     def learn_text(self, text: str) -> None:
