@@ -195,7 +195,7 @@ async def test_mutated_facts_are_taken_whole_or_refused_by_name(tmp_path: Path):
         taken = 0
         for start in range(0, FACTS, 2):
             wrong = [_wrong_fact(chance, start + index) for index in range(2)]
-            sent = SentFacts.of_lines("\n".join(map(json.dumps, wrong)).encode())
+            sent = SentFacts.of_lines("\n".join(map(json.dumps, wrong)).encode(), f"req-{start}")
             try:
                 taken += (await outside_facts.take_facts(edge.machine, sent)).accepted
             except Problem as problem:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from factwire.edge.operations.outside_facts import INTAKE_FILE
+from factwire.edge.operations.outside_intakes import INTAKE_FILE
 from factwire.facts import redact_text
 from tests.edge.edge_process import EdgeProcess, new_client
 from tests.edge.edges import RunningEdge, running_edge
@@ -103,6 +103,11 @@ class OpenedEdge:
         state = self._runner.run(self.edge.get(f"/v1/threads/{thread}/projection"))["state"]
         return state["tools"]["c"]["outputText"]
 
+    def shown_message(self, thread: str) -> str:
+        state = self._runner.run(self.edge.get(f"/v1/threads/{thread}/projection"))["state"]
+        [message] = state["messages"]
+        return "".join(part["text"] for part in message["parts"])
+
     def forget(self, thread: str) -> None:
         """Lose what only the memory of the process has, as a new process would have."""
         self.edge.machine.intakes.forget([thread])
@@ -129,7 +134,7 @@ def test_a_text_is_stored_whole_and_redacted_however_it_is_split(
     cuts = sorted(data.draw(st.sets(st.integers(1, max(1, len(whole) - 1)), max_size=6)))
     pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     name = data.draw(st.sampled_from(sorted(ENDS)))
-    is_numbered = name != "model.delta" and data.draw(st.booleans())
+    is_numbered = data.draw(st.booleans())
     thread = f"law-{next(_threads)}"
     facts = story_of(thread, name, [piece for piece in pieces if piece], is_numbered=is_numbered)
     while facts:
@@ -145,6 +150,8 @@ def test_a_text_is_stored_whole_and_redacted_however_it_is_split(
     assert joined_text(opened.stored(thread), name) == redact_text(whole)[0]
     if name == "tool.output.delta":
         assert opened.shown_output(thread) == redact_text(whole)[0]
+    if name == "model.delta":
+        assert opened.shown_message(thread) == redact_text(whole)[0]
 
 
 KILLED = [

@@ -141,8 +141,18 @@ async def test_a_decision_comes_back_by_long_poll_and_by_stream(tmp_path: Path):
         with pytest.raises(EdgeProblem) as other:
             await client.post_facts([make_fact(5, "action.resolved", {"decision": "denied"})])
         assert other.value.members["issues"][0]["code"] == "action_already_decided"
+        seen = await edge.get("/v1/facts", threadId="own", classes="action.resolved")
+        [decided] = [item["fact"] for item in seen["items"]]
+        assert (decided["payload"]["decision"], decided.get("sequence")) == ("approved", None)
+        page = await edge.get(
+            "/v1/events", threadId="own", view="conversation", types="approval.decided"
+        )
+        assert [item["scope"]["threadId"] for item in page["items"]] == ["own"]
+        state = (await edge.get("/v1/threads/own/projection"))["state"]
+        assert state["actions"]["act"]["status"] == "resolved"
+        assert state["hydration"]["status"] == "live"
         await client.post_facts([make_fact(6, "action.resolved", {"decision": "approved"}), early])
-        forged = make_fact(7, "action.resolved", {"decision": "denied", "aboutThread": "x"})
+        forged = make_fact(7, "action.resolved", {"decision": "denied", "besideThreadId": "x"})
         with pytest.raises(EdgeProblem, match="class_reserved"):
             await client.post_facts([forged])
         with pytest.raises(EdgeProblem, match="unknown_approval"):

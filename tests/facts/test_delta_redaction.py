@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from factwire.facts import delta_redaction
 from factwire.facts.delta_redaction import CONTEXT_CHARACTERS, HELD_CHARACTERS, DeltaRedactor
 from factwire.facts.redaction import redact_text
 from factwire.facts.secret_shapes import SECRET_SHAPES
@@ -201,3 +202,19 @@ def test_names_and_their_separators_fit_into_what_a_stream_remembers():
     longest = max(len(trigger) for shape in SECRET_SHAPES for trigger in shape.triggers)
     assert CONTEXT_CHARACTERS > 64 + 64
     assert longest < CONTEXT_CHARACTERS
+
+
+def test_the_cost_of_a_piece_grows_with_its_length_alone(monkeypatch: pytest.MonkeyPatch):
+    """A piece with many secrets is not searched from each of them on."""
+    searched: list[int] = []
+    find = delta_redaction._find_opening
+
+    def counted(text: str, at: int, shown: int, *, named: bool) -> object:
+        searched.append(len(text) - at)
+        return find(text, at, shown, named=named)
+
+    monkeypatch.setattr(delta_redaction, "_find_opening", counted)
+    text = "password = hunter2hunter2 key: " * 400
+    shown, _ = DeltaRedactor().feed("t", text)
+    assert shown == redact_text(text)[0][: len(shown)]
+    assert sum(searched) <= 4 * len(text)

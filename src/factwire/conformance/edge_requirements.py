@@ -28,6 +28,14 @@ EDGE_REST_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "names the place.",
         "edge.rest.outside-approvals": "What an outside runtime asks is decided at the Edge, once, "
         "and comes back by request and by stream.",
+        "edge.rest.outside-commits": "Requests of one outside thread share commits; what was "
+        "judged on a batch that failed is judged again.",
+        "edge.rest.outside-checkpoints": "An outside thread is known again from its checkpoint and "
+        "a bounded number of facts.",
+        "edge.rest.outside-loop": "A batch from outside gives the event loop away after a bounded "
+        "amount of work.",
+        "edge.rest.outside-without-ids": "Facts from outside without ids are repeats only in a "
+        "retry of their request.",
         "edge.rest.evidence": "A thread's evidence pack is made, fetched and verified.",
         "edge.rest.evidence.progress": "While a pack is made, its progress is reported.",
         "edge.rest.artifacts": "Artifacts and blobs are attachments, by id and never by path.",

@@ -33,7 +33,7 @@ from factwire.serving.envelopes import ThreadPlace
 from factwire.serving.streams import FeedStopped, JournalFeed
 
 if TYPE_CHECKING:
-    from factwire.edge.operations.outside_facts import OutsideIntakes
+    from factwire.edge.operations.outside_intakes import OutsideIntakes
 
 SERVER_NAME: Final = "Edge"
 """What an Edge calls itself where it refuses somebody."""

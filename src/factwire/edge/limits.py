@@ -21,6 +21,16 @@ INTAKE_OPEN: Final = 4_096
 """Calls and approvals that an outside thread may have open, and ids and ends that are remembered of
 it; a longer memory would be copied with every request."""
 
+INTAKE_CHECKPOINT: Final = 1_000
+"""Facts of an outside thread after which what is open in it is saved; no more are read again."""
+
+INTAKE_TURN_FACTS: Final = 64
+"""Facts of a request that are read or judged before others have the event loop."""
+
+INTAKE_TURN_BYTES: Final = 16 * 1024
+"""Bytes of facts that are judged before others have the event loop; a bigger fact is judged beside
+it."""
+
 FORKED_TEXT_CHARACTERS: Final = 16_000
 """Characters of one fact of a forked thread's history; a longer message is cut there."""
 

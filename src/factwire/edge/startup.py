@@ -27,7 +27,7 @@ from factwire.edge.events import build_envelope
 from factwire.edge.events.event_types import types_of_view
 from factwire.edge.limits import STOP_RUN_SECONDS
 from factwire.edge.operations import preview_operations, worktree_operations
-from factwire.edge.operations.outside_facts import OutsideIntakes
+from factwire.edge.operations.outside_intakes import OutsideIntakes
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import RecordStore, read_records
 from factwire.edge.run_spans import follow_runs

@@ -11,7 +11,7 @@ replaced, and the rest of it is swallowed without being kept.
 """
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -127,6 +127,12 @@ class _Stream:
         self.held = ""
         self.swallowing: SecretTail | None = None
 
+    def copy(self) -> "_Stream":
+        twin = _Stream()
+        twin.armed, twin.calm, twin.context = self.armed, self.calm, self.context
+        twin.held, twin.swallowing = self.held, self.swallowing
+        return twin
+
 
 class SavedTail(msgspec.Struct, frozen=True, array_like=True):
     """The patterns of a `SecretTail`."""
@@ -153,6 +159,14 @@ class SavedText(msgspec.Struct, frozen=True, array_like=True):
     swallowing: SavedTail | None
 
 
+class TextChanges(NamedTuple):
+    """The texts that a fork was fed, and those that ended."""
+
+    streams: dict[Hashable, _Stream]
+    removed: set[Hashable]
+    lost: dict[Hashable, SecretTail]
+
+
 class DeltaRedactor:
     """Feed it the pieces of any number of texts, each under a key of its own."""
 
@@ -162,6 +176,53 @@ class DeltaRedactor:
         self._lost: dict[Hashable, SecretTail] = {}
         self._last_key: Hashable = None
         self._last: _Stream | None = None
+        self._base: dict[Hashable, _Stream] = {}
+        self._removed: set[Hashable] = set()
+
+    def fork(self) -> "DeltaRedactor":
+        """A redactor that goes on from here by itself, at the cost of the texts it is fed."""
+        twin = DeltaRedactor(self._limit)
+        twin._base, twin._lost = self._streams, self._lost.copy()
+        return twin
+
+    def changes(self) -> "TextChanges":
+        """What a fork was fed, for the redactor that it was forked from."""
+        return TextChanges(self._streams, self._removed, self._lost)
+
+    def join(self, changes: "TextChanges") -> None:
+        """Become what a fork has become; only one of the forks of a state can be joined."""
+        for key in changes.removed:
+            self._streams.pop(key, None)
+        self._streams |= changes.streams
+        self._lost, self._last_key = changes.lost, None
+        while len(self._streams) > self._limit:
+            self._lose(next(iter(self._streams)))
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether this fork was fed anything."""
+        return bool(self._streams or self._removed)
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether a text that this fork was fed is or was in a state that what is shown of it does
+        not tell: something is held back, or the next characters will be judged otherwise.
+        """
+        before = (self._base.get(key) for key in (*self._streams, *self._removed))
+        return any(
+            each is not None and not each.calm for each in (*before, *self._streams.values())
+        )
+
+    def extend(self, key: Hashable, shown: str) -> None:
+        """Take a piece that was shown as it came."""
+        stream = self._find(key) or self._begin(key)
+        stream.context = (stream.context + shown)[-CONTEXT_CHARACTERS:]
+
+    def drop_calm(self, is_over: Callable[[Hashable], bool]) -> None:
+        """Forget texts of which nothing waits and of which nothing more is expected."""
+        over = [key for key, each in self._streams.items() if each.calm and is_over(key)]
+        for key in over:
+            self.drop(key)
 
     @property
     def is_holding(self) -> bool:
@@ -170,7 +231,7 @@ class DeltaRedactor:
 
     def pending_text(self, key: Hashable) -> str:
         """What this stream holds back; secret, perhaps."""
-        stream = self._streams.get(key)
+        stream = self._find(key)
         return stream.held if stream else ""
 
     def pass_through(self, key: Hashable, text: str) -> bool:
@@ -178,7 +239,7 @@ class DeltaRedactor:
         if key is self._last_key:  # Most pieces go on with the text before; a key is long to hash.
             stream = self._last
         else:
-            self._last_key, self._last = key, self._streams.get(key)
+            self._last_key, self._last = key, self._streams.get(key) or self._find(key)
             stream = self._last
         if stream is None or not stream.calm:
             return False
@@ -201,16 +262,13 @@ class DeltaRedactor:
 
     def feed(self, key: Hashable, text: str) -> tuple[str, list[str]]:
         """What may be shown now, and the rules that fired; `text` itself when all of it passes."""
-        stream = self._streams.get(key)
-        if stream is None:
-            stream = self._begin(key)
+        stream = self._find(key) or self._begin(key)
         return (text, []) if self.pass_through(key, text) else _feed(stream, text)
 
     def flush(self, key: Hashable) -> tuple[str, list[str]]:
         """The rest, at the end of the text; a secret in it is replaced."""
-        self._last_key = None
-        stream = self._streams.pop(key, None)
-        self._lost.pop(key, None)
+        stream = self._find(key)
+        self.drop(key)
         if stream is None:
             return "", []
         if stream.swallowing is not None:
@@ -222,6 +280,8 @@ class DeltaRedactor:
         self._last_key = None
         self._streams.pop(key, None)
         self._lost.pop(key, None)
+        if key in self._base:
+            self._removed.add(key)
 
     def abandon(self, key: Hashable) -> str:
         """What to show in place of what a stream holds back, when that cannot wait for the rest: it
@@ -240,7 +300,9 @@ class DeltaRedactor:
             key: SavedText(_START, "", armed=False, calm=False, swallowing=SavedTail.of(tail))
             for key, tail in self._lost.items()
         }
-        return lost | {key: _save_stream(stream) for key, stream in self._streams.items()}
+        before = {key: each for key, each in self._base.items() if key not in self._removed}
+        streams = before | self._streams
+        return lost | {key: _save_stream(stream) for key, stream in streams.items()}
 
     def restore(self, saved: dict[Hashable, SavedText]) -> None:
         """Go on with the texts that were saved."""
@@ -249,6 +311,13 @@ class DeltaRedactor:
             stream.context, stream.held = text.context, text.held
             stream.armed, stream.calm = text.armed, text.calm
             stream.swallowing = text.swallowing.restore() if text.swallowing else None
+
+    def _find(self, key: Hashable) -> _Stream | None:
+        """A stream of this redactor's own; a fork copies it before it is changed."""
+        stream = self._streams.get(key)
+        if stream is None and key in self._base and key not in self._removed:
+            stream = self._streams[key] = self._base[key].copy()
+        return stream
 
     def _begin(self, key: Hashable) -> _Stream:
         self._last_key = None
@@ -263,6 +332,9 @@ class DeltaRedactor:
 
     def _lose(self, key: Hashable) -> None:
         stream = self._streams.pop(key)
+        self._last_key = None
+        if key in self._base:
+            self._removed.add(key)
         if not stream.calm:
             self._lost[key] = stream.swallowing or _UNTIL_SPACE
         if len(self._lost) > LOST_STREAMS:
@@ -338,13 +410,12 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     rules: list[str] = []
     at, shown = _LOOK, len(context)
     openings_from = at
+    opening = _Opening(len(text) if at_end else -1, len(text), is_named=False)
     while True:
         openings_from = max(at, openings_from)
-        opening = (
-            _find_opening(text, openings_from, shown, named=named)
-            if not at_end
-            else _Opening(len(text), len(text), is_named=False)
-        )
+        if opening.start < openings_from and not at_end:
+            # The first one from an earlier place on is the first one from here on, too.
+            opening = _find_opening(text, openings_from, shown, named=named)
         if found is not None and found.start < opening.start:
             pieces += text[shown : found.value], REDACTED
             rules.append(found.rule)

@@ -30,9 +30,17 @@ from factwire.facts.open_work import (
     LastIds,
     OpenWork,
     RecentIds,
+    SavedWork,
     find_subject_id,
 )
-from factwire.facts.outcomes import QUESTIONS, WITHDRAWN, answer_of, bad_end, is_allowing
+from factwire.facts.outcomes import (
+    QUESTIONS,
+    WITHDRAWN,
+    ActionClosing,
+    answer_of,
+    bad_end,
+    is_allowing,
+)
 from factwire.facts.shapes import is_derived_id
 
 VerifierMode = Literal["fail-closed", "collect", "off"]
@@ -79,6 +87,16 @@ VIOLATION_CODES: Final = tuple(
 )
 
 
+class SavedLifecycle(msgspec.Struct, frozen=True, array_like=True):
+    """What a verifier remembers, but the ids of the facts that it was fed."""
+
+    work: SavedWork
+    answers: dict[str, ActionClosing]
+    asking: dict[str, str]
+    denied: list[str]
+    running: str | None
+
+
 class LifecycleVerifier:
     """Feed it facts in order; it answers with the violations that each one commits.
 
@@ -120,6 +138,20 @@ class LifecycleVerifier:
         changing = ("_work", "_ids", "_answers", "_asking", "_denied")
         vars(twin).update({name: vars(self)[name].copy() for name in changing})
         return twin
+
+    def save(self) -> SavedLifecycle:
+        """What is open, over and answered, to be taken up by `restore`."""
+        return SavedLifecycle(
+            self._work.save(), {**self._answers}, {**self._asking}, [*self._denied], self._running
+        )
+
+    def restore(self, saved: SavedLifecycle) -> None:
+        """Go on from what another verifier saved."""
+        self._work.restore(saved.work)
+        self._answers.update(saved.answers)
+        self._asking.update(saved.asking)
+        self._denied.update(dict.fromkeys(saved.denied))
+        self._running = saved.running
 
     def has_ended(self, turn_id: str | None) -> bool:
         """Whether the end of a turn came."""

@@ -8,6 +8,8 @@ It refuses nothing: what may follow what, and under which code, is for those who
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+import msgspec
+
 from factwire.facts.classes.specification import SUBJECTS, Move
 from factwire.facts.fact import Fact, entity_of, id_of
 from factwire.facts.limits import IDENTITY_WINDOW
@@ -22,6 +24,8 @@ class IdMemory(Protocol):
         ...
 
     def copy(self) -> "IdMemory": ...
+
+    def __iter__(self) -> Iterator[str]: ...
 
     def __len__(self) -> int: ...
 
@@ -47,8 +51,14 @@ class RecentIds:
 
     def copy(self) -> "RecentIds":
         twin = RecentIds(self._window)
-        twin._young, twin._old = set(self._young), set(self._old)
+        # The older half never changes, so that both may have it.
+        twin._young, twin._old = set(self._young), self._old
         return twin
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, older ones first."""
+        yield from self._old
+        yield from self._young
 
     def __contains__(self, name: object, /) -> bool:
         return name in self._young or name in self._old
@@ -120,6 +130,15 @@ def find_subject_id(fact: Fact, subject: str) -> str | None:
         if isinstance(own, str) and own:
             return own
     return id_of(fact, kind.correlation_id)
+
+
+class SavedWork(msgspec.Struct, frozen=True, array_like=True):
+    """`OpenWork` as data: what is open with its turn and kind, and the turns that were noted."""
+
+    open: list[tuple[str, str, str]]
+    ended: list[str]
+    begun: list[str]
+    begun_beside: list[str]
 
 
 class OpenWork:
@@ -213,6 +232,28 @@ class OpenWork:
         """A turn that ended before the first fact, as a read model lists it."""
         if turn:
             self.ended.add(turn)
+
+    def save(self) -> "SavedWork":
+        """All of it, to be taken up by `restore`."""
+        return SavedWork(
+            open=[(turn, *each) for turn in self._open for each in self._list_open_in(turn)],
+            ended=[*self.ended],
+            begun=[*self._begun],
+            begun_beside=[*self._begun_beside],
+        )
+
+    def restore(self, saved: "SavedWork") -> None:
+        """Go on with what was saved."""
+        for turn, subject, subject_id in saved.open:
+            self.open(turn, subject, subject_id)
+        memories = (self.ended, saved.ended), (self._begun, saved.begun)
+        for memory, names in (*memories, (self._begun_beside, saved.begun_beside)):
+            for name in names:
+                memory.add(name)
+
+    def _list_open_in(self, turn: str) -> Iterator[tuple[str, str]]:
+        for subject, ids in self._open[turn].items():
+            yield from ((subject, subject_id) for subject_id in ids)
 
     def copy(self) -> "OpenWork":
         twin = OpenWork(self.ended.copy(), self._limit)

@@ -7,7 +7,8 @@ secret is held back until the next piece or the fact that closes the text. One f
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from copy import copy
 from typing import Any, Final, cast
 
 import msgspec
@@ -25,7 +26,7 @@ from factwire.facts.delta_fast_path import (
     pieces_of,
     text_key,
 )
-from factwire.facts.delta_redaction import DeltaRedactor, SavedText
+from factwire.facts.delta_redaction import DeltaRedactor, SavedText, TextChanges
 from factwire.facts.derived_facts import build_note
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.issues import path_step
@@ -396,6 +397,46 @@ class Redactor:
         """Go on with the texts that another redactor saved."""
         self._deltas.restore({**saved})
         self._held |= {key: None for key, text in saved.items() if text.held}
+
+    def fork(self) -> "Redactor":
+        """A redactor that goes on from here by itself."""
+        twin, deltas = copy(self), self._deltas.fork()
+        vars(twin).update(_deltas=deltas, pass_through=deltas.pass_through, _held=self._held.copy())
+        return twin
+
+    def changes(self) -> tuple[TextChanges, dict[TextKey, None]]:
+        """What a fork was fed, for the redactor that it was forked from."""
+        return self._deltas.changes(), self._held
+
+    def join(self, twin: "Redactor") -> None:
+        """Become what a fork has become."""
+        changes, self._held = twin.changes()
+        self._deltas.join(changes)
+
+    @property
+    def has_waited(self) -> bool:
+        """Whether a text that this fork was fed cannot be told from what is stored of it alone."""
+        return self._deltas.has_waited
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether this fork was fed a text or the end of one."""
+        return self._deltas.has_changed
+
+    def follow(self, stored: Fact) -> None:
+        """Take a fact that is stored as it was sent, so that its text can go on behind it."""
+        pieces, end = pieces_of(stored), TEXT_ENDS.get(stored.event_class or "")
+        if pieces is not None:
+            for name in piece_names(stored, pieces):
+                self._deltas.extend(text_key(stored, pieces, name), stored.payload[name])
+        elif end is not None:
+            ended = TEXT_PIECES[end.pieces]
+            for name in ended.keys:
+                self._deltas.drop(text_key(stored, ended, name, end.pieces))
+
+    def drop_texts(self, has_ended: Callable[[str | None], bool]) -> None:
+        """Forget the texts of turns that have ended, but those of which something waits."""
+        self._deltas.drop_calm(lambda key: has_ended(cast("TextKey", key)[KEY_TURN]))
 
     def _redact_pieces(self, fact: Fact, pieces: TextPieces) -> RedactedFact:
         names = piece_names(fact, pieces)

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from factwire.facts.fact import PAYLOAD_NAMES, Fact, id_in_payload
+from factwire.facts.json_values import text_at
 
 Keys = tuple[str, ...]
 """The keys of one fact."""
@@ -42,8 +43,14 @@ KEYS_OF_IDS: Final[dict[tuple[str | None, ...], KeysAndThread]] = {}
 """What `build_keys` answered: the facts of a turn share their ids, so most have been asked for
 before. Bounded in number and, because ids may be of any length, in size."""
 
+BESIDE_THREAD: Final = "besideThreadId"
+"""The payload field of a fact beside a thread: it is read with the thread, and has no place in its
+sequence."""
+
 _PAYLOAD_IDS: Final = tuple((mark, f"{name}Id") for name, mark in KEY_MARKS.items())
-PAYLOAD_KEYS: Final = frozenset(key for _, name in _PAYLOAD_IDS for key in PAYLOAD_NAMES[name])
+PAYLOAD_KEYS: Final = frozenset(
+    {BESIDE_THREAD, *(key for _, name in _PAYLOAD_IDS for key in PAYLOAD_NAMES[name])}
+)
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -122,9 +129,11 @@ def find_thread_id(fact: Fact) -> str | None:
 def _add_payload_keys(fact: Fact, keys: Keys) -> Keys:
     own = keys[:-1] if fact.event_class else keys
     marks = {key[:2] for key in own}
-    found = (
+    found = [
         (mark, id_in_payload(fact.payload, name))
         for mark, name in _PAYLOAD_IDS
         if mark not in marks
-    )
+    ]
+    if find_thread_id(fact) is None:
+        found.append((KEY_MARKS["thread"], text_at(fact.payload, BESIDE_THREAD)))
     return (*own, *(mark + value for mark, value in found if value), *keys[len(own) :])

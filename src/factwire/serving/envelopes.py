@@ -25,6 +25,7 @@ from factwire.facts.fact import PAYLOAD_NAMES, id_in_payload
 from factwire.facts.json_values import text_at
 from factwire.facts.resources import EventPayload
 from factwire.facts.vocabulary import UNKNOWN
+from factwire.journal.filter import BESIDE_THREAD
 from factwire.projection import Operation, ProjectionState
 from factwire.projection.messages import user_message_id
 from factwire.projection.payload_fields import other_id, queued_turn_of, subagent_of, turn_of
@@ -254,6 +255,7 @@ _ABOUT_THREAD: Final = "aboutThread"
 _NAMED_IN_PAYLOAD: Final = frozenset(
     {
         _ABOUT_THREAD,
+        BESIDE_THREAD,
         *(
             key
             for name in ("projectId", "conversationId", "threadId")
@@ -278,6 +280,7 @@ def scope_ids_of(seq: int, fact: Fact, place_of: PlaceOf) -> ScopeIds:
         project = project or id_in_payload(fact.payload, "projectId")
         conversation = conversation or id_in_payload(fact.payload, "conversationId")
         thread = thread or id_in_payload(fact.payload, "threadId")
+        thread = thread or text_at(fact.payload, BESIDE_THREAD)
         about = thread or text_at(fact.payload, _ABOUT_THREAD)
     if about is not None and (project is None or conversation is None):
         place = place_of(about)

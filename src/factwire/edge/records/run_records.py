@@ -20,6 +20,7 @@ from factwire.facts.resources import (
     RunWorktree,
     Thread,
 )
+from factwire.journal.filter import BESIDE_THREAD
 from factwire.projection.payload_fields import (
     outcome_of,
     queued_turn_of,
@@ -302,13 +303,9 @@ def _resolve_approval(records: "Records", _: int, fact: Fact) -> None:
     _update_waiting(records, fact, row.approval_id, is_open=False)
 
 
-DECIDED_THREAD: Final = "aboutThread"
-"""The field of a decision that an Edge made on a thread whose sequence is not its own."""
-
-
 def _place_decision(fact: Fact) -> Fact:
     """A decision beside its thread, as one of the thread."""
-    thread_id = thread_of(fact) or text_at(fact.payload, DECIDED_THREAD)
+    thread_id = thread_of(fact) or text_at(fact.payload, BESIDE_THREAD)
     return msgspec.structs.replace(fact, thread_id=thread_id)
 
 

@@ -17,7 +17,7 @@ from factwire.edge.routes.api_types import (
     FactList,
     FactsBody,
 )
-from factwire.edge.routes.request_context import EdgeRequest, edge_of
+from factwire.edge.routes.request_context import EdgeRequest, edge_of, new_id
 from factwire.facts.resources import Accepted, Page
 from factwire.journal import Cursor, Filter
 from factwire.serving.asgi import Problem
@@ -90,18 +90,19 @@ async def post_facts(request: EdgeRequest) -> Accepted:
     """Add facts of an outside runtime: the complete batch or none of it; repeated facts are
     ignored.
     """
-    sent = _read_sent_facts(await request.body(), request.content_type[0])
+    body, request_id = await request.body(), new_id(request, "req")
+    sent = _read_sent_facts(body, request.content_type[0], request_id)
     return await outside_facts.take_facts(edge_of(request), sent)
 
 
-def _read_sent_facts(body: bytes, media_type: str) -> outside_facts.SentFacts:
+def _read_sent_facts(body: bytes, media_type: str, request_id: str) -> outside_facts.SentFacts:
     if media_type == "application/x-ndjson":
-        return outside_facts.SentFacts.of_lines(body)
+        return outside_facts.SentFacts.of_lines(body, request_id)
     # Not looked into: each fact is read once, where it is taken in.
     data = decode_raw_body(body or b"null", FactList)
     facts, name = (data.facts, "$.facts") if isinstance(data, FactsBody) else (data, "$")
     items = [bytes(each) for each in facts]
-    return outside_facts.SentFacts(items, lambda index: f"{name}[{index}]")
+    return outside_facts.SentFacts(items, lambda index: f"{name}[{index}]", request_id)
 
 
 async def read_events_page(
