@@ -492,9 +492,12 @@ def _rule_near_misses() -> Iterable[Case]:
 
 _BEFORE_RULE: Final = {
     "azure-client-secret": "abc8",
+    "braintree": "access",
+    "huggingface-organization": "api",
     "marked-token": "shop",
+    "plaid": "access",
     "prefixed-token": "shop",
-    "teams-webhook": "https://x.example.com/",
+    "teams-webhook": "https://x.example.com/Incoming",
 }
 
 POSITIVES: Final[tuple[Case, ...]] = (*_positives(Random(20)), *_rule_positives(Random(23)))

@@ -121,7 +121,10 @@ def test_each_rule_has_three_secrets_and_three_near_misses(rule: str):
     assert Counter(case.rule for case in NEGATIVES)[rule] >= 3
 
 
-PLACED_RULES = (*("assignment", "login", "private-key", "url-password", "terraform", "telegram"),)
+PLACED_RULES = (
+    *("assignment", "login", "private-key", "url-password", "terraform", "telegram"),
+    "huggingface-organization",
+)
 """Rules whose secrets are known by what stands before them."""
 
 
@@ -168,6 +171,14 @@ def test_secrets_come_in_order_and_do_not_overlap(text: str):
 def test_ids_and_prose_seldom_need_a_search():
     plain = [case.text for case in NEGATIVES if case.rule == "id"]
     assert sum(map(may_hold_secret, plain)) <= len(plain) // 20
+
+
+@pytest.mark.requirement("redaction.value")
+@pytest.mark.parametrize("before", ["ar-", "my_", "build-7-", "A_B_", "x/", "--"])
+def test_a_token_is_found_behind_a_dash_or_an_underscore(before: str):
+    for token in ("gh" + "p_" + "a1B2c3D4e5" * 4, "gl" + "pat-" + "a1B2c3D4e5" * 2):
+        (found,) = find_secrets(f"see {before}{token} here")
+        assert (found.start, found.end) == (4 + len(before), 4 + len(before) + len(token))
 
 
 @pytest.mark.requirement("redaction.linear-time")

@@ -24,12 +24,12 @@ from factwire.facts.secret_shapes import (
     SecretShape,
     SecretTail,
     ends_in_name,
+    find_names,
     find_open_assignment,
     find_open_login,
     holds_quote,
     holds_separator,
     may_hold_option,
-    may_hold_secret,
     may_hold_token,
     may_name_secret,
     scan_secrets,
@@ -100,6 +100,12 @@ _NEVER_INSIDE: Final = frozenset(",;!?)\n")
 _ALONE: Final = frozenset("\"'`()[]{}<>*#|/+&@^~")
 """Signs that begin no secret; after a word they may belong to one."""
 
+_LONG: Final = 64
+"""Characters held back that are not searched again with each letter that follows."""
+
+_WORD_SIGNS: Final = re.compile(r"[A-Za-z0-9_+/=-]*+")
+_OPTION_BEGINS: Final = re.compile(r"--|(?:^| )-(?!\s)")
+
 _CLOSING: Final = 128
 """Characters of a closing mark, at most."""
 
@@ -118,19 +124,20 @@ class _Opening(NamedTuple):
 
 
 class _Stream:
-    __slots__ = ("armed", "calm", "context", "held", "swallowing")
+    __slots__ = ("armed", "calm", "context", "due", "held", "swallowing")
 
     def __init__(self) -> None:
         self.armed = False
         self.calm = True
         self.context = _START
+        self.due = 0
         self.held = ""
         self.swallowing: SecretTail | None = None
 
     def copy(self) -> "_Stream":
         twin = _Stream()
         twin.armed, twin.calm, twin.context = self.armed, self.calm, self.context
-        twin.held, twin.swallowing = self.held, self.swallowing
+        twin.due, twin.held, twin.swallowing = self.due, self.held, self.swallowing
         return twin
 
 
@@ -358,7 +365,7 @@ def _is_plain(text: str) -> bool:
     word = text[text.rfind(" ") + 1 :]
     if word and not _has_plain_end(word):
         return False
-    if "-" in text and ("--" in text or " -" in text or text[0] == "-"):
+    if "-" in text and _OPTION_BEGINS.search(text):
         return False
     return not ("_" in text and CAPITAL_NAME.search(text)) and not may_hold_token(text)
 
@@ -377,6 +384,8 @@ def _has_plain_end(word: str) -> bool:
 
 def _feed(stream: _Stream, text: str) -> tuple[str, list[str]]:
     stream.held += text
+    if stream.due > len(stream.held) and _WORD_SIGNS.fullmatch(text):
+        return "", []  # The same as if this piece and the next had come in one.
     if stream.swallowing is not None and not _swallow(stream, stream.swallowing):
         return "", []
     return _settle(stream)
@@ -404,7 +413,8 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
         named = may_name_secret(near) or may_hold_option(near)
     context = stream.context[-CONTEXT_CHARACTERS if named else -_LOOK :]
     text = context + stream.held
-    matches = scan_secrets(text, _LOOK) if may_hold_secret(text) else iter(())
+    names = find_names(text, len(context)) if named else []
+    matches = scan_secrets(text, _LOOK, names)
     found = next(matches, None)
     pieces: list[str] = []
     rules: list[str] = []
@@ -415,7 +425,7 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
         openings_from = max(at, openings_from)
         if opening.start < openings_from and not at_end:
             # The first one from an earlier place on is the first one from here on, too.
-            opening = _find_opening(text, openings_from, shown, named=named)
+            opening = _find_opening(text, openings_from, shown, names if named else None)
         if found is not None and found.start < opening.start:
             pieces += text[shown : found.value], REDACTED
             rules.append(found.rule)
@@ -434,16 +444,24 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     stream.held = text[hold:]
     before = text[at - _LOOK : shown] if rules else stream.context
     stream.context = (before + text[shown:hold])[-CONTEXT_CHARACTERS:]
+    stream.due = _next_look(len(stream.held))
     stream.armed = opening.is_named
     stream.calm = not (stream.armed or stream.held or _ends_in_escape(stream.context))
     return "".join(pieces), rules
+
+
+def _next_look(held: int) -> int:
+    """How much has to be held before letters and digits behind it are worth another look: what is
+    held is searched again each time, so that it has to grow by a share of itself.
+    """
+    return 0 if held < _LONG else min(held + held // 4, HELD_CHARACTERS)
 
 
 def _swallow_from(stream: _Stream, text: str, match: SecretMatch) -> None:
     """A secret longer than the bound: its head is far behind, the rest is swallowed."""
     inside = match.value + HELD_CHARACTERS - _CLOSING
     stream.context, stream.held = text[inside - _LOOK : inside], text[inside:]
-    stream.swallowing, stream.armed, stream.calm = match.rest, False, False
+    stream.swallowing, stream.armed, stream.calm, stream.due = match.rest, False, False, 0
     if match.rest is not None:
         _swallow(stream, match.rest)
 
@@ -457,7 +475,7 @@ def _ends_in_escape(context: str) -> bool:
     return context[-1] == "\\" or "%" in context[-2:]
 
 
-def _find_opening(text: str, at: int, shown: int, *, named: bool) -> _Opening:
+def _find_opening(text: str, at: int, shown: int, names: list[int] | None) -> _Opening:
     """Where the first thing starts that the end of the text cuts off, and the first value.
 
     Only a name may start in what was shown already.
@@ -468,12 +486,12 @@ def _find_opening(text: str, at: int, shown: int, *, named: bool) -> _Opening:
         start = match.start()
     if ("-" in text or "B" in text) and (match := _SPACED.search(text, max(at, shown))):
         start = min(start, match.start())
-    if not named:
+    if names is None:
         return _Opening(start, start, is_named=ends_in_name(text))
-    return _named_opening(text, at, start)
+    return _named_opening(text, at, start, names)
 
 
-def _named_opening(text: str, at: int, start: int) -> _Opening:
+def _named_opening(text: str, at: int, start: int, names: list[int]) -> _Opening:
     value, named = start, False
     last = min((place for mark in ("://", ":") if (place := text.rfind(mark)) >= 0), default=at)
     for pattern in _LOOSE:
@@ -481,7 +499,7 @@ def _named_opening(text: str, at: int, start: int) -> _Opening:
             start, named = min(start, match.start()), True
             value = min(value, match.start(match.lastindex or 1))
     openings = (
-        find_open_assignment(text, at) if may_name_secret(text) else None,
+        find_open_assignment(text, at, names) if names else None,
         find_open_login(text, at) if "-" in text or "auth" in text else None,
         (len(text), len(text)) if ends_in_name(text) else None,
     )

@@ -14,8 +14,9 @@ import msgspec
 
 WORD: Final = "A-Za-z0-9_-"
 
-# A token starts where no word goes on; an escaped line break or a percent escape before it counts.
-BOUNDARY: Final = rf"(?:(?<![{WORD}])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{{2}}))"
+# A token starts where no letter or digit stands before it; an escaped line break or a percent
+# escape before it counts. Starts of letters alone have to begin a word.
+BOUNDARY: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 
 # Starts of letters alone turn up inside base64, behind its signs.
 _OUTSIDE_BASE64: Final = rf"(?<![+/])(?:(?<![{WORD}])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{{2}}))"
@@ -208,7 +209,9 @@ SECRET_RULES: Final[tuple[SecretRule, ...]] = (
     SecretRule("render", "rnd_ [A-Za-z0-9]{24}"),
     SecretRule("neon", "napi_ [a-z0-9]{48}"),
     SecretRule(
-        "braintree", "access_token$production$|access_token$sandbox$ [0-9a-z]{16} $ [0-9a-f]{32}"
+        "braintree",
+        "_token$production$|_token$sandbox$ [0-9a-z]{16} $ [0-9a-f]{32}",
+        boundary="(?<=access)",
     ),
     SecretRule("atlassian", f"ATATT3xFfGF0 [{WORD}]{{40}}", rest=f"={WORD}"),
     SecretRule("hubspot", "pat-na1-|pat-eu1- [0-9a-f]{8} - [0-9a-f-]{27}"),
@@ -254,8 +257,16 @@ SECRET_RULES: Final[tuple[SecretRule, ...]] = (
     ),
     SecretRule("firebase", f"APA91b [{WORD}]{{100}}"),
     SecretRule("nuget", "oy2 [a-z0-9]{43}", boundary=_OUTSIDE_BASE64),
-    SecretRule("plaid", "access-production-|access-sandbox- [0-9a-f]{8} - [0-9a-f-]{27}"),
-    SecretRule("teams-webhook", "[0-9a-f]{32}", lead="IncomingWebhook/"),
+    # A rule that begins like a common word would hold that word back: the word is looked back at.
+    SecretRule(
+        "plaid",
+        "-production-|-sandbox- [0-9a-f]{8} - [0-9a-f-]{27}",
+        boundary="(?<=access)",
+    ),
+    SecretRule(
+        "huggingface-organization", "_org_ [A-Za-z]{34}", rest="A-Za-z", boundary="(?<=api)"
+    ),
+    SecretRule("teams-webhook", "[0-9a-f]{32}", lead="Webhook/", boundary="(?<=Incoming)"),
     SecretRule(
         "marked-token",
         "_live_|_prod_ [A-Za-z0-9]{14}",
@@ -418,7 +429,6 @@ GITLEAKS_RULES: Final = (
         boundary=_OUTSIDE_BASE64,
     ),
     SecretRule("gitlab-session-cookie", "_gitlab_session= [a-z0-9]{32}", rest="a-z0-9"),
-    SecretRule("huggingface-organization-api-token", "api_org_ [A-Za-z]{34}", rest="A-Za-z"),
     SecretRule(
         "dynatrace-api-token", "dt0c01. [A-Za-z0-9]{24} . [A-Za-z0-9]{64}", rest="A-Za-z0-9"
     ),

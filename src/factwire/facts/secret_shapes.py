@@ -13,8 +13,10 @@ yes.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import partial
+from string import ascii_letters, digits
 from typing import Final
 
 import msgspec
@@ -31,6 +33,7 @@ from factwire.facts.secret_rules import (
     NOT_REDACTED,
     SECRET_RULES,
     WORD,
+    RuleStep,
     SecretRule,
     full_pattern,
     opening_pattern,
@@ -70,9 +73,13 @@ class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
     spaced: bool
     loose: bool
     begins_word: bool
+    anchor: re.Pattern[str] | None
 
     def search(self, text: str, start: int) -> SecretMatch | None:
-        match = self.pattern.search(text, start)
+        match = self.pattern.search(text, start) if self.anchor is None else None
+        # A search for literals skips what a search that begins with a boundary tries one by one.
+        while self.anchor and match is None and (found := self.anchor.search(text, start)):
+            match, start = self.pattern.match(text, found.start()), found.start() + 1
         if match is None:
             return None
         return SecretMatch(match.start(), match.start(1), match.end(1), self.rule, self.rest)
@@ -105,6 +112,7 @@ def _build_shape(row: SecretRule) -> SecretShape:
     if loose_lead:
         opening = f"(?:{loose_lead[1]}()|{loose_lead[0]}(){opening})"
     literals = (lead or value).split()[0].replace("~", " ").split("|")
+    anchor = None if loose_lead else _anchor_of(literals, [*leads, *values, last])
     return SecretShape(
         rule=row.rule,
         triggers=row.triggers or tuple(literals),
@@ -115,7 +123,16 @@ def _build_shape(row: SecretRule) -> SecretShape:
         spaced="~" in lead + value,
         loose=loose_lead is not None,
         begins_word=row.boundary == BOUNDARY,
+        anchor=anchor,
     )
+
+
+def _anchor_of(literals: list[str], steps: list[RuleStep]) -> re.Pattern[str] | None:
+    """The literals with which a row begins; what follows a single sign has to fit, too."""
+    if literals[0][0] == "[":
+        return None
+    behind = f"(?={steps[1].full})" if len(literals[0]) == 1 else ""
+    return re.compile(f"(?:{'|'.join(map(re.escape, literals))}){behind}")
 
 
 SECRET_SHAPES: Final[tuple[SecretShape, ...]] = tuple(
@@ -154,12 +171,16 @@ _KEY: Final = (
 )
 _QUOTE: Final = r"(?:(?:[bruf]{1,2}+|\$)(?=[\"']))?+\\{0,4}+(?P<quote>[\"'`]{0,3}+)"
 
+_SEPARATOR: Final = (
+    r"=>|:=|->|[=:\u21d2\u2192\uff1a\uff1d>|]|,(?=[ ]{0,2}[\"'`])|is\x20(?=[\"'`])"
+    r"|(?<=[ \t])(?=[\"'`])"
+)
+
 # A name and its value: with a separator, as the entry of a YAML block, beside it in quotes, in the
 # next column of a table.
 _LEAD: Final = re.compile(
     _KEY + r"\\{0,4}+[\"'`*]{0,3}+[ \t\xa0]{0,8}+"
-    r"(?P<sep>=>|:=|->|[=:\u21d2\u2192\uff1a\uff1d>|]|,(?=[ ]{0,2}[\"'`])|is\x20(?=[\"'`])"
-    r"|(?<=[ \t])(?=[\"'`]))\*{0,3}+[ \t\xa0]{0,8}+"
+    rf"(?P<sep>{_SEPARATOR})\*{{0,3}}+[ \t\xa0]{{0,8}}+"
     r"(?:(?<=[:\x20])[|>][+-]?+[ \t]{0,4}+\r?+\n[ \t]{1,16}+)?+"
     + _QUOTE
     + r"(?P<scheme>(?i:bearer|basic|token|bot|apikey|digest)\x20{1,4}+|base64:)?+"
@@ -179,6 +200,28 @@ _PAIR_LEAD: Final = re.compile(
     r"(?P<sep>[:=])\x20{0,4}+" + _QUOTE + r"(?P<scheme>(?!))?+"
 )
 _LEADS: Final = (_LEAD, _SPACED_LEAD, _PAIR_LEAD)
+
+# What follows a part of a name before its value, in any of these manners.
+_BEHIND_NAME: Final = re.compile(
+    r"[A-Za-z0-9_.-]{2,64}+(?:\x20(?i:key|by)(?![A-Za-z0-9]))?+\\{0,4}+"
+    rf"(?:[\"'`*]{{0,3}}+[ \t\xa0]{{0,8}}+(?:{_SEPARATOR})"
+    r"|[\"']?+,?+\s{1,24}+\\{0,4}+[\"']?+[Vv]alue|(?P<space>\x20))"
+)
+_SPACED_NAME: Final = re.compile(r"--|[A-Z0-9]_|_[A-Z0-9]")
+
+_NAME_PARTS: Final = (
+    "key", "token", "secret", "pass", "auth", "pw", "credential", "cookie", "bearer",
+    "signature", "jwt", "otp", "sess", "srf", "sid", "mfa", "psk", "mnemonic",
+    "identified", "pin",
+)  # fmt: skip
+"""Every name that names a secret, always or now and then, has one of these in it."""
+
+_NAME_SIGNS: Final = f"{ascii_letters}{digits}_.-"
+_NAME_REACH: Final = 72
+"""Characters between the start of a lead and any part of its name, at most."""
+
+_VALUE_WORDS: Final = 3
+"""Words behind a separator, at most: the mark of a block, a scheme, the value."""
 
 _ANY_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,24}+\x20{1,4}+(?=\S|\Z)")
 _ENDS_IN_NAME: Final = re.compile(
@@ -218,21 +261,73 @@ _WEAKLY: Final = "weak:"
 
 def search_assignment(text: str, start: int) -> SecretMatch | None:
     """The first assignment of a credential whose name starts at or after `start`."""
-    return _search_lead(_LEAD, text, start)
+    return _search_lead(_LEAD, find_names(text), text, start)
 
 
-def _search_lead(leads: re.Pattern[str], text: str, start: int) -> SecretMatch | None:
-    while lead := leads.search(text, start):
+def find_names(text: str, shown: int = 0) -> list[int]:
+    """Where parts of names of secrets stand that a value may belong to, in order; without those
+    whose value ended before `shown`.
+    """
+    if not _may_separate(text):
+        return []
+    lowered = text.lower()
+    if len(lowered) != len(text):  # A few letters become two.
+        lowered = "".join(sign.lower() if sign.isascii() else sign for sign in text)
+    places: list[int] = []
+    for part in _NAME_PARTS:
+        place = lowered.find(part) if part in lowered else -1
+        while place >= 0:
+            if (behind := _BEHIND_NAME.match(text, place)) and (
+                behind["space"] is None
+                or _SPACED_NAME.search(text, max(place - _NAME_REACH, 0), behind.end())
+            ):
+                between = text[behind.end() : shown]
+                if not between or len(between.split(None, _VALUE_WORDS)) <= _VALUE_WORDS:
+                    places.append(place)
+            place = lowered.find(part, place + 1)
+    return sorted(places)
+
+
+def _may_separate(text: str) -> bool:
+    """Whether a name may end before a value, with or without a separator."""
+    return (
+        holds_separator(text)
+        or holds_quote(text)
+        or "--" in text
+        or ("_" in text and CAPITAL_NAME.search(text) is not None)
+    )
+
+
+def _leads_near(
+    leads: re.Pattern[str], names: list[int], text: str, start: int
+) -> Iterator[re.Match[str]]:
+    """Every lead that has one of the names in it, from `start` on."""
+    while (at := bisect_left(names, start)) < len(names):
+        before = text[max(start, names[at] - _NAME_REACH) : names[at]]
+        # The name may be the second of two words.
+        others = before.rstrip(_NAME_SIGNS).removesuffix(" ").rstrip(_NAME_SIGNS)
+        lead = leads.search(text, names[at] - len(before) + len(others))
+        if lead is None:
+            return
+        yield lead
+        start = lead.start() + 1
+
+
+def _search_lead(
+    leads: re.Pattern[str], names: list[int], text: str, start: int
+) -> SecretMatch | None:
+    for lead in _leads_near(leads, names, text, start):
         name = _secret_named_by(lead)
         if name is not None:
             pattern, rest = _VALUES[_value_kind(lead)]
             for at in dict.fromkeys((_value_start(lead, name), lead.end())):
                 value = pattern.match(text, at)
-                if value and _is_credential(lead, name, value[0], text[value.end() :][:1]):
+                if value and _is_credential(
+                    lead, name, value[0], text[value.end() : value.end() + 1]
+                ):
                     end = rest.full.match(text, value.end())
                     stop = end.end() if end else value.end()
                     return SecretMatch(lead.start(), at, stop, ASSIGNMENT_RULE, rest)
-        start = lead.start() + 1
     return None
 
 
@@ -251,20 +346,21 @@ def is_assigned_secret(name: str, value: str) -> bool:
     return match is not None and match.start == 0
 
 
-def find_open_assignment(text: str, start: int) -> tuple[int, int] | None:
+def find_open_assignment(text: str, start: int, names: list[int]) -> tuple[int, int] | None:
     """Start of the name and of the value of an assignment that the end of the text cuts off."""
-    opened = [found for leads in _LEADS if (found := _find_open_lead(leads, text, start))]
+    opened = [found for leads in _LEADS if (found := _find_open_lead(leads, names, text, start))]
     if not opened:
         return None
     return min(start for start, _ in opened), min(value for _, value in opened)
 
 
-def _find_open_lead(leads: re.Pattern[str], text: str, start: int) -> tuple[int, int] | None:
-    while lead := leads.search(text, start):
+def _find_open_lead(
+    leads: re.Pattern[str], names: list[int], text: str, start: int
+) -> tuple[int, int] | None:
+    for lead in _leads_near(leads, names, text, start):
         name = _secret_named_by(lead)
         if name is not None and (value := _open_value(lead, name, text)) is not None:
             return lead.start(), value
-        start = lead.start() + 1
     return None
 
 
@@ -413,7 +509,7 @@ def may_hold_option(text: str) -> bool:
         or " login " in text
         or "sshpass" in text
         or "redis-cli" in text
-        or "auth" in text
+        or ("auth" in text and ("auth=" in text or "auth =" in text))
     ) and _OPTION.search(text) is not None
 
 
@@ -488,14 +584,6 @@ _ENDING: Final = 3
 PREFIXED: Final = 32
 """Characters of a token behind the short word of its maker."""
 
-_WORD: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
-
-_AROUND_SEPARATOR: Final = " \t\xa0\"'`*\\-"
-
-_BESIDE: Final = (" '", ' "', " `", "|", ",'", ',"', ",`", "is'", 'is"', "is`", "\t'", '\t"', "\t`")
-_NO_NAME_BEFORE: Final = frozenset(":=>([{+;|")
-_AROUND_BESIDE: Final = " \t\xa0\"'`*\\,"
-
 _WIDE_SEPARATORS: Final = "\u21d2\u2192\uff1a\uff1d"
 
 
@@ -524,14 +612,14 @@ class Secret(msgspec.Struct, frozen=True):
 
 def find_secrets(text: str) -> list[Secret]:
     """All secrets in a text, in order, never overlapping."""
-    if not may_hold_secret(text):
+    if len(text) < SHORTEST:
         return []
     return [Secret(found.value, found.end, found.rule) for found in scan_secrets(text, 0)]
 
 
-def scan_secrets(text: str, start: int) -> Iterator[SecretMatch]:
+def scan_secrets(text: str, start: int, names: list[int] | None = None) -> Iterator[SecretMatch]:
     """Matches from left to right; what stands before `start` is seen, but starts nothing."""
-    searches = _searches_for(text)
+    searches = _searches_for(text, find_names(text) if names is None else names)
     ahead: list[SecretMatch | None] = [search(text, start) for search in searches]
     while True:
         first = min((match for match in ahead if match), key=_start_of, default=None)
@@ -547,252 +635,131 @@ def _start_of(match: SecretMatch) -> int:
     return match.start
 
 
-def _searches_for(text: str) -> list[Callable[[str, int], SecretMatch | None]]:
+def _searches_for(text: str, names: list[int]) -> list[Callable[[str, int], SecretMatch | None]]:
     searches: list[Callable[[str, int], SecretMatch | None]] = [
-        shape.search
-        for shape in SECRET_SHAPES
-        if any(trigger in text for trigger in shape.triggers)
+        SECRET_SHAPES[order].search for order in sorted(set(_find_tokens(text)))
     ]
-    if holds_separator(text):
-        searches += search_assignment, search_login
-        if "alue" in text:
-            searches.append(partial(_search_lead, _PAIR_LEAD))
-    elif holds_quote(text):
-        searches.append(search_assignment)
-    if "--" in text or "_" in text:
-        searches.append(partial(_search_lead, _SPACED_LEAD))
+    if names:
+        searches += (partial(_search_lead, leads, names) for leads in _LEADS)
+    if ":" in text and may_hold_login(text):
+        searches.append(search_login)
     if may_hold_option(text):
         searches.append(search_option)
     return searches
 
 
 class _Marked(msgspec.Struct, frozen=True):
-    """A trigger, where in it the mark stands, and whether it begins a word."""
+    """A trigger, where in it the mark stands, whether it begins a word, and its row."""
 
     trigger: str
     place: int
     begins: bool
+    order: int
 
 
 def _triggers_by_ending(mark: str) -> dict[str, tuple[_Marked, ...]]:
     """The triggers with this mark, by the few characters that end with it."""
     endings: dict[str, tuple[_Marked, ...]] = {}
-    for shape in SECRET_SHAPES:
+    for order, shape in enumerate(SECRET_SHAPES):
         for trigger in shape.triggers:
             places = [at for at, sign in enumerate(trigger) if sign == mark and at + 1 >= _ENDING]
             if places and not shape.loose:
                 ending = trigger[places[0] + 1 - _ENDING : places[0] + 1]
-                found = _Marked(trigger, places[0], begins=shape.begins_word)
+                found = _Marked(trigger, places[0], begins=shape.begins_word, order=order)
                 endings[ending] = (*endings.get(ending, ()), found)
     return endings
 
 
-_DASHED: Final = _triggers_by_ending("-")
-_SCORED: Final = _triggers_by_ending("_")
-_DOTTED: Final = _triggers_by_ending(".")
-_JSON: Final = _triggers_by_ending("J")
+_MARKS: Final = tuple((mark, _triggers_by_ending(mark)) for mark in "-_J.")
 
-_RARE_FIRST: Final = "$QZXJKVBYUWFPGHDMLCRNSOITAE"
+_RARE_FIRST: Final = "=:$~(/QZXJKVBYUWFPGHDMLCRNSOITAE421vp"
 
 
-def _triggers_by_rare_sign() -> dict[str, tuple[str, ...]]:
-    """The triggers without such a mark and without a separator, by the rarest of their signs."""
-    tables = (_DASHED, _SCORED, _DOTTED, _JSON)
-    marked = {row.trigger for table in tables for rows in table.values() for row in rows}
-    gates: dict[str, tuple[str, ...]] = {}
-    for trigger in dict.fromkeys(word for shape in SECRET_SHAPES for word in shape.triggers):
-        gate = next((sign for sign in _RARE_FIRST if sign in trigger), "")
-        if gate and trigger not in marked and not holds_separator(trigger) and trigger != "AC":
-            gates[gate] = (*gates.get(gate, ()), trigger)
+_Triggers = tuple[tuple[str, int], ...]
+
+
+def _triggers_by_rare_sign() -> dict[str, _Triggers]:
+    """The other triggers, with their rows, by the rarest of their signs."""
+    marked = {row.trigger for _, table in _MARKS for rows in table.values() for row in rows}
+    gates: dict[str, _Triggers] = {}
+    for order, shape in enumerate(SECRET_SHAPES):
+        for trigger in shape.triggers:
+            if trigger not in marked and trigger not in _PREFIXED:
+                sign = next((sign for sign in _RARE_FIRST if sign in trigger), "")
+                sign = ":" if trigger == "AC" else sign  # An account's id, and its secret behind.
+                gates[sign] = (*gates.get(sign, ()), (trigger, order))
     return gates
 
 
-_GATES: Final = tuple(_triggers_by_rare_sign().items())
-_DOLLARS: Final = tuple(gate for gate in _GATES if gate[0] == "$")
-_CAPITALS: Final = tuple(gate for gate in _GATES if gate[0].isupper())
-
-
-def _other_triggers() -> tuple[str, ...]:
-    """Those of small letters and digits, which no sign sets apart."""
-    tables = (_DASHED, _SCORED, _DOTTED, _JSON)
-    gated = {row.trigger for table in tables for rows in table.values() for row in rows}
-    gated |= {trigger for _, triggers in _GATES for trigger in triggers}
-    words = dict.fromkeys(word for shape in SECRET_SHAPES for word in shape.triggers)
-    return tuple(
-        word
-        for word in words
-        if word not in gated and len(word) > 1 and word != "AC" and not holds_separator(word)
-    )
-
-
-_OTHERS: Final = _other_triggers()
+_PREFIXED: Final = {
+    shape.triggers[0]: order
+    for order, shape in enumerate(SECRET_SHAPES)
+    if shape.triggers in (("_",), ("-",))
+}
+_GATES: Final = _triggers_by_rare_sign()
+_ANY_CASE: Final = tuple(_GATES.items())
+_NO_CAPITALS: Final = tuple(gate for gate in _ANY_CASE if not gate[0].isupper())
 
 
 def may_hold_secret(text: str) -> bool:
     """Whether a search is worth it: false means that there is no secret in the text."""
     return len(text) >= SHORTEST and (
         may_hold_token(text)
-        or ("=" in text and _has_named(text, "="))
-        or (":" in text and (_has_named(text, ":") or may_hold_login(text)))
-        or (">" in text and _has_named(text, ">"))
-        or (holds_quote(text) and _has_beside(text))
-        or (("--" in text or ("_" in text and CAPITAL_NAME.search(text))) and _has_spaced(text))
-        or ("alue" in text and _has_pair(text))
+        or bool(find_names(text))
+        or (":" in text and may_hold_login(text))
         or may_hold_option(text)
-        or (not text.isascii() and any(_has_named(text, mark) for mark in _WIDE_SEPARATORS))
     )
-
-
-def _has_beside(text: str) -> bool:
-    """Whether a quote or a column stands beside a name that may be a secret's."""
-    for mark in _BESIDE:
-        place = text.find(mark, 1)
-        while place >= 0:
-            if text[place - 1] not in _NO_NAME_BEFORE:
-                near = (
-                    text[max(place - _NEAR, 0) : place].rstrip(_AROUND_BESIDE).removesuffix(" is")
-                )
-                if may_name_secret(near[near.rfind(" ") + 1 :]) or near[-3:].lower() == " by":
-                    return True
-            place = text.find(mark, place + 1)
-    return False
 
 
 CAPITAL_NAME: Final = re.compile(r"(?:^|[A-Z0-9])_(?:[A-Z0-9]|$)")
 """A part of a name in capitals, such as ``API_TOKEN``."""
 
 
-def _has_spaced(text: str) -> bool:
-    """Whether a space follows a name that may be a secret's."""
-    return may_name_secret(text) and any(
-        may_name_secret(found["key"]) for found in _SPACED_LEAD.finditer(text)
-    )
-
-
-def _has_pair(text: str) -> bool:
-    """Whether an entry has a name that may be a secret's."""
-    return may_name_secret(text) and any(
-        may_name_secret(found["key"]) for found in _PAIR_LEAD.finditer(text)
-    )
-
-
 def may_hold_token(text: str) -> bool:
-    """The same for secrets that no name and separator come before."""
-    # Looking for one character is many times cheaper than looking for two, hence the pairs.
-    return len(text) >= SHORTEST and (
-        ("-" in text and (_has_marked(text, "-", _DASHED) or "-----BEGIN " in text))
-        or ("_" in text and _has_marked(text, "_", _SCORED))
-        or ("J" in text and _has_marked(text, "J", _JSON))
-        or ("/" in text and ("hooks.slack.com/" in text or "/api/webhooks/" in text))
-        or ("(" in text and ("run('" in text or 'run("' in text))
-        or ("$" in text and _has_rare_sign(text, _DOLLARS))
-        or (not text.islower() and _has_rare_sign(text, _CAPITALS))
-        or (_has_digit(text) and _has_digit_shape(text))
-    )
+    """The same for secrets that no name comes before."""
+    return len(text) >= SHORTEST and next(_find_tokens(text), None) is not None
 
 
-def _has_rare_sign(text: str, gates: tuple[tuple[str, tuple[str, ...]], ...]) -> bool:
-    for sign, triggers in gates:
+def _find_tokens(text: str) -> Iterator[int]:
+    """The rows of which a trigger stands in a text."""
+    # Looking for one character is many times cheaper than looking for two, hence the tables.
+    for mark, endings in _MARKS:
+        if mark in text:
+            yield from _find_marked(text, mark, endings)
+    for sign, triggers in _NO_CAPITALS if text.islower() else _ANY_CASE:
         if sign in text:
-            for trigger in triggers:
-                if trigger in text:
-                    return True
-    return False
+            for trigger, order in triggers:
+                if trigger in text and (trigger != "://" or "@" in text):
+                    yield order
 
 
-def _has_marked(text: str, mark: str, endings: dict[str, tuple[_Marked, ...]]) -> bool:
-    place = text.find(mark, 2)
+def _find_marked(text: str, mark: str, endings: dict[str, tuple[_Marked, ...]]) -> Iterator[int]:
+    place = text.find(mark)
     while place >= 0:
-        found = endings.get(text[place - 2 : place + 1])
-        if found is not None and _starts_here(text, place, found):
-            return True
-        if len(text) > place + PREFIXED and text[place + 1 : place + 1 + PREFIXED].isalnum():
-            return True
+        for row in endings.get(text[max(place - 2, 0) : place + 1], ()):
+            start = place - row.place
+            is_here = start >= 0 and text.startswith(row.trigger, start)
+            if is_here and (not row.begins or _is_boundary(text, start)):
+                yield row.order
+        word = text[place + 1 : place + 1 + PREFIXED] if mark in _PREFIXED else ""
+        if len(word) == PREFIXED and word.isalnum():
+            yield _PREFIXED[mark]
         place = text.find(mark, place + 1)
-    return False
-
-
-def _starts_here(text: str, place: int, rows: tuple[_Marked, ...]) -> bool:
-    for row in rows:
-        start = place - row.place
-        is_here = start >= 0 and text.startswith(row.trigger, start)
-        if is_here and (not row.begins or _is_boundary(text, start)):
-            return True
-    return False
 
 
 def _is_boundary(text: str, start: int) -> bool:
     if start == 0:
         return True
     before = text[start - 1]
-    if before not in _WORD:
+    if not (before.isascii() and before.isalnum()):
         return True
     return "\\" in text[start - 2 : start - 1] or "%" in text[max(start - 3, 0) : start]
 
 
-def _has_named(text: str, separator: str) -> bool:
-    """Whether a separator follows a name that may be a secret's, or belongs to another shape."""
-    if "@" in text and "://" in text:
-        return True
-    place = text.find(separator)
-    while place >= 0:
-        near = text[place - _NEAR : place] if place > _NEAR else text[:place]
-        near = near.rstrip(_AROUND_SEPARATOR)
-        if may_name_secret(near[near.rfind(" ") + 1 :]) or text[place + 1 : place + 2] == "A":
-            return True
-        place = text.find(separator, place + 1)
-    return False
-
-
 def may_name_secret(name: str) -> bool:
-    """Parts of names of secrets; `AC` and `sig` belong to shapes with a separator inside."""
+    """Whether a part of the name of a secret stands in a text."""
     lowered = name.lower()
-    return (
-        "key" in lowered
-        or "token" in lowered
-        or "secret" in lowered
-        or "pass" in lowered
-        or "auth" in lowered
-        or "pwd" in lowered
-        or "pw" in lowered[-6:]
-        or "credential" in lowered
-        or "cookie" in lowered
-        or "bearer" in lowered
-        or "ignature" in lowered
-        or "jwt" in lowered
-        or "otp" in lowered
-        or "sess" in lowered
-        or "srf" in lowered
-        or "sid" in lowered
-        or "mfa" in lowered
-        or "psk" in lowered
-        or "mnemonic" in lowered
-        or "identified" in lowered
-        or "AC" in name
-        or name[-3:] == "sig"
-    )
-
-
-def _has_digit(text: str) -> bool:
-    return (
-        "0" in text
-        or "1" in text
-        or "2" in text
-        or "3" in text
-        or "4" in text
-        or "5" in text
-        or "6" in text
-        or "7" in text
-        or "8" in text
-        or "9" in text
-    )
-
-
-def _has_digit_shape(text: str) -> bool:
-    """Shapes that are no secret without a digit."""
-    if "." in text and _has_marked(text, ".", _DOTTED):
-        return True
-    for trigger in _OTHERS:  # noqa: SIM110 - a loop is much faster than a generator here
-        if trigger in text:
+    for part in _NAME_PARTS:  # noqa: SIM110 - a loop is much faster than a generator here
+        if part in lowered:
             return True
     return False
