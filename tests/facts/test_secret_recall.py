@@ -17,6 +17,12 @@ from tests.facts.secret_generators import (
     look_alikes,
     made_secrets,
 )
+from tests.facts.secret_transcripts import (
+    COMMON_LINES,
+    HARMLESS_LINES,
+    RARER_LINES,
+    fill_lines,
+)
 
 SEEDS = (101, 202)
 """Other ones than those with which the rules were written."""
@@ -66,6 +72,23 @@ def test_what_only_looks_like_a_secret_stays(half: str, seed: int):
         for text in look_alikes(kind, seed, 6)
     )
     assert share >= 0.98
+
+
+@pytest.mark.requirement("redaction.recall")
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("lines", "least"), [(COMMON_LINES, 0.95), (RARER_LINES, 0.80)], ids=("common", "rarer")
+)
+def test_secrets_in_what_tools_print_are_hidden(lines: tuple[str, ...], least: float, seed: int):
+    made = fill_lines(lines, seed, 3)
+    assert _share(_is_hidden(each.text, each.secrets) for each in made) >= least
+
+
+@pytest.mark.requirement("redaction.recall")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_tools_print_without_a_secret_stays(seed: int):
+    made = fill_lines(HARMLESS_LINES, seed, 3)
+    assert _share(not redact_value(each.text)[1] for each in made) >= 0.98
 
 
 @pytest.mark.requirement("redaction.key")

@@ -266,7 +266,7 @@ def _weak_name_of(words: list[str]) -> str | None:
     """What the last word may name, or a word that says more behind it: ``authKey``, ``mfaCode``."""
     if not words or words[-1] in _DESCRIPTIONS:
         return None
-    if words[-1] in ("code", "cookie", "header", "value") and len(words) > 1:
+    if words[-1] in ("code", "cookie", "data", "header", "seed", "value") and len(words) > 1:
         words = words[:-1]
     weak = "pass" if words[-1].endswith("pw") else _WEAK.get(words[-1])
     if weak == "key" and (len(words) == 1 or words[-2] in _PLAIN_KEYS):

@@ -263,6 +263,8 @@ SECRET_RULES: Final[tuple[SecretRule, ...]] = (
         "-production-|-sandbox- [0-9a-f]{8} - [0-9a-f-]{27}",
         boundary="(?<=access)",
     ),
+    SecretRule("contentful", f"CFPAT- [{WORD}]{{40}}"),
+    SecretRule("mapbox", f"sk.eyJ [{WORD}]{{20,300}} . [{WORD}]{{16}}", rest=f".{WORD}"),
     SecretRule(
         "huggingface-organization", "_org_ [A-Za-z]{34}", rest="A-Za-z", boundary="(?<=api)"
     ),
@@ -281,7 +283,7 @@ SECRET_RULES: Final[tuple[SecretRule, ...]] = (
     ),
     SecretRule(
         "prefixed-token",
-        "_ [A-Za-z0-9]{32}",
+        "_ [A-Za-z0-9]{30}",
         rest="A-Za-z0-9",
         digit=True,
         boundary=f"{_NO_ID}(?:{_SHORT_WORD})",

@@ -74,6 +74,7 @@ class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
     loose: bool
     begins_word: bool
     anchor: re.Pattern[str] | None
+    digit: bool
 
     def search(self, text: str, start: int) -> SecretMatch | None:
         match = self.pattern.search(text, start) if self.anchor is None else None
@@ -124,6 +125,7 @@ def _build_shape(row: SecretRule) -> SecretShape:
         loose=loose_lead is not None,
         begins_word=row.boundary == BOUNDARY,
         anchor=anchor,
+        digit=row.digit or row.mixed,
     )
 
 
@@ -179,7 +181,7 @@ _SEPARATOR: Final = (
 # A name and its value: with a separator, as the entry of a YAML block, beside it in quotes, in the
 # next column of a table.
 _LEAD: Final = re.compile(
-    _KEY + r"\\{0,4}+[\"'`*]{0,3}+[ \t\xa0]{0,8}+"
+    _KEY + r"\\{0,4}+[\"'`*]{0,3}+(?:(?<=[\"'`])\])?+[ \t\xa0]{0,8}+"
     rf"(?P<sep>{_SEPARATOR})\*{{0,3}}+[ \t\xa0]{{0,8}}+"
     r"(?:(?<=[:\x20])[|>][+-]?+[ \t]{0,4}+\r?+\n[ \t]{1,16}+)?+"
     + _QUOTE
@@ -203,8 +205,8 @@ _LEADS: Final = (_LEAD, _SPACED_LEAD, _PAIR_LEAD)
 
 # What follows a part of a name before its value, in any of these manners.
 _BEHIND_NAME: Final = re.compile(
-    r"[A-Za-z0-9_.-]{2,64}+(?:\x20(?i:key|by)(?![A-Za-z0-9]))?+\\{0,4}+"
-    rf"(?:[\"'`*]{{0,3}}+[ \t\xa0]{{0,8}}+(?:{_SEPARATOR})"
+    r"[A-Za-z0-9_.-]{2,64}+(?:\x20(?i:key|by)(?![A-Za-z0-9]))?\\{0,4}+"
+    rf"(?:[\"'`*]{{0,3}}+\]?+[ \t\xa0]{{0,8}}+(?:{_SEPARATOR})"
     r"|[\"']?+,?+\s{1,24}+\\{0,4}+[\"']?+[Vv]alue|(?P<space>\x20))"
 )
 _SPACED_NAME: Final = re.compile(r"--|[A-Z0-9]_|_[A-Z0-9]")
@@ -320,7 +322,9 @@ def _search_lead(
         name = _secret_named_by(lead)
         if name is not None:
             pattern, rest = _VALUES[_value_kind(lead)]
-            for at in dict.fromkeys((_value_start(lead, name), lead.end())):
+            starts = _value_start(lead, name), lead.end()
+            # A pair of a cookie is no value, a scheme without a value may be one.
+            for at in starts[:1] if name == "cookie" else dict.fromkeys(starts):
                 value = pattern.match(text, at)
                 if value and _is_credential(
                     lead, name, value[0], text[value.end() : value.end() + 1]
@@ -503,14 +507,10 @@ def may_hold_login(text: str) -> bool:
 
 def may_hold_option(text: str) -> bool:
     """The same for passwords without a separator before them."""
-    return (
-        "mysql" in text
-        or "mariadb" in text
-        or " login " in text
-        or "sshpass" in text
-        or "redis-cli" in text
-        or ("auth" in text and ("auth=" in text or "auth =" in text))
-    ) and _OPTION.search(text) is not None
+    if "auth=" not in text and "auth =" not in text and "-" not in text:
+        return False
+    programs = ("auth", "mysql", "mariadb", " login ", "sshpass", "redis-cli")
+    return any(name in text for name in programs) and _OPTION.search(text) is not None
 
 
 def search_login(text: str, start: int) -> SecretMatch | None:
@@ -581,7 +581,7 @@ _NEAR: Final = 96
 
 _ENDING: Final = 3
 
-PREFIXED: Final = 32
+PREFIXED: Final = 30
 """Characters of a token behind the short word of its maker."""
 
 _WIDE_SEPARATORS: Final = "\u21d2\u2192\uff1a\uff1d"
@@ -699,15 +699,35 @@ _PREFIXED: Final = {
 _GATES: Final = _triggers_by_rare_sign()
 _ANY_CASE: Final = tuple(_GATES.items())
 _NO_CAPITALS: Final = tuple(gate for gate in _ANY_CASE if not gate[0].isupper())
+_CAPITALS: Final = re.compile(r"[A-Z](?:[A-Z0-9]|(?<=B)[eo]|(?<=W)e)")
+"""What every trigger under a capital has in it."""
+
+
+# One of these signs is in nearly every secret, and in few words and names of files.
+_TOKEN_SIGN: Final = re.compile(r"[A-Z0-9$(:=_~-]")
+_ANY_SIGN: Final = re.compile(r"[A-Z0-9$(:=_~\->\"'`|\u21d2\u2192\uff1a\uff1d]")
+_GLANCED: Final = 64
+"""Characters of a text in which looking for one of many signs is quicker than for each of them."""
+
+_BARE_TRIGGERS: Final = tuple(
+    trigger
+    for shape in SECRET_SHAPES
+    for trigger in shape.triggers
+    if not shape.digit and not _TOKEN_SIGN.search(trigger)
+)
 
 
 def may_hold_secret(text: str) -> bool:
     """Whether a search is worth it: false means that there is no secret in the text."""
-    return len(text) >= SHORTEST and (
-        may_hold_token(text)
-        or bool(find_names(text))
-        or (":" in text and may_hold_login(text))
-        or may_hold_option(text)
+    return (
+        len(text) >= SHORTEST
+        and (len(text) > _GLANCED or _ANY_SIGN.search(text) or _has_bare_trigger(text))
+        and (
+            may_hold_token(text)
+            or bool(find_names(text))
+            or (":" in text and may_hold_login(text))
+            or may_hold_option(text)
+        )
     )
 
 
@@ -717,7 +737,15 @@ CAPITAL_NAME: Final = re.compile(r"(?:^|[A-Z0-9])_(?:[A-Z0-9]|$)")
 
 def may_hold_token(text: str) -> bool:
     """The same for secrets that no name comes before."""
-    return len(text) >= SHORTEST and next(_find_tokens(text), None) is not None
+    return (
+        len(text) >= SHORTEST
+        and (len(text) > _GLANCED or _TOKEN_SIGN.search(text) or _has_bare_trigger(text))
+        and next(_find_tokens(text), None) is not None
+    )
+
+
+def _has_bare_trigger(text: str) -> bool:
+    return "." in text and any(trigger in text for trigger in _BARE_TRIGGERS)
 
 
 def _find_tokens(text: str) -> Iterator[int]:
@@ -726,7 +754,8 @@ def _find_tokens(text: str) -> Iterator[int]:
     for mark, endings in _MARKS:
         if mark in text:
             yield from _find_marked(text, mark, endings)
-    for sign, triggers in _NO_CAPITALS if text.islower() else _ANY_CASE:
+    is_low = text.islower() or _CAPITALS.search(text) is None
+    for sign, triggers in _NO_CAPITALS if is_low else _ANY_CASE:
         if sign in text:
             for trigger, order in triggers:
                 if trigger in text and (trigger != "://" or "@" in text):
