@@ -27,6 +27,7 @@ from factwire.serving.limits import REFUSALS_PER_MINUTE
 from factwire.serving.logs import LogFormat, hide_secret, logger, set_up_logs
 from tests.edge.edges import TOKEN, configuration_in, running_edge
 from tests.edge.streaming import WAIT, until
+from tests.facts.secret_transcripts import COMMON_LINES, fill_lines
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0" * 2
 WORD = "quaggamire"
@@ -272,3 +273,43 @@ async def test_a_stranger_learns_that_an_edge_is_well_and_who_has_the_token_how(
             refused = await stranger.get("/v1/runs", headers=guess)
             assert refused.status_code == 429
         assert "details" in await edge.get("/v1/health")
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.observing.no-secrets")
+async def test_what_a_command_prints_is_nowhere_with_its_secrets(tmp_path: Path, log: Log):
+    """Journal, answers, streams, packs and logs of an Edge whose agent prints secrets."""
+    made = [each for each in fill_lines(COMMON_LINES, 7, 1) if not each.text.startswith(NOT_FOUND)]
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "printed.txt").write_text("\n\n".join(each.text for each in made) + "\n")
+    async with running_edge(tmp_path) as edge:
+        run = await edge.start("cat printed.txt", agent="shell")
+        ended = await edge.allow_all(run["runId"])
+        thread = run["threadId"]
+        pack = await edge.post("/v1/evidence", {"threadId": thread, "withBlobs": True}, status=201)
+        paths = (
+            f"/v1/facts?threadId={thread}&limit=1000",
+            f"/v1/runs/{run['runId']}/events",
+            f"/v1/runs/{run['runId']}/logs",
+            f"/v1/threads/{thread}/read-model",
+            f"/v1/evidence/{pack['evidenceId']}/content",
+        )
+        answers = {path: (await edge.http.get(path)).content for path in paths}
+    assert ended["status"] == "finished"
+    assert REDACTED.encode() in answers[paths[0]]
+    stored = _files_below(tmp_path, workspace)
+    places = {"log": log.text.encode(), **answers, **stored}
+    secrets = [secret.encode() for each in made for secret in each.secrets]
+    assert len(secrets) > 100
+    found = [(s, place) for s in secrets for place, data in places.items() if s in data]
+    assert found == []
+
+
+def _files_below(folder: Path, without: Path) -> dict[str, bytes]:
+    files = [path for path in folder.rglob("*") if path.is_file() and without not in path.parents]
+    return {str(path): path.read_bytes() for path in files}
+
+
+NOT_FOUND = ("machine ", "Password for ")
+"""Lines whose secrets are known not to be found."""

@@ -4,10 +4,13 @@ Everything is put together from parts with a fixed seed: no file of this reposit
 that a scanner of code hosts would take for a credential.
 """
 
+import re
 import string
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Final, NamedTuple
+
+from factwire.facts.secret_rules import GITLEAKS_RULES, SECRET_RULES, SecretRule
 
 __all__ = ["FRAGMENTS", "NEGATIVES", "POSITIVES", "Case"]
 
@@ -17,6 +20,8 @@ _UPPER: Final = string.ascii_uppercase + "234567"
 _HEX: Final = "0123456789abcdef"
 _WORD: Final = _ALNUM + "_-"
 _BASE64: Final = _ALNUM + "+/"
+_MIXED: Final = 3
+"""Characters of the shortest body that holds a digit wherever it may."""
 
 
 class Case(NamedTuple):
@@ -247,7 +252,9 @@ _WRAPS: Final = (
 def _body(rng: Random, alphabet: str, length: int) -> str:
     while True:
         body = "".join(rng.choice(alphabet) for _ in range(length))
-        if "xxxx" not in body.lower() and (not body.isalpha() or alphabet is _LETTERS):
+        if "xxxx" not in body.lower() and (
+            length < _MIXED or not body.isalpha() or alphabet is _LETTERS
+        ):
             return body
 
 
@@ -268,8 +275,9 @@ def _near_misses(rng: Random) -> Iterable[Case]:
         yield Case(token.rule, f"it starts with {token.prefix}... and goes on")
         yield Case(token.rule, f"set it to {token.prefix}{'x' * token.length} first")
         yield Case(token.rule, f"too short: {token.prefix}{body[:6]} ends")
-        if token.rule not in ("aws-access-key", "twilio", "jwt"):
-            yield Case(token.rule, f"in a word: zz{token.prefix}{body}")
+        is_marked = any(mark in token.prefix for mark in ("_live_", "_test_", "_pat_", "_api_"))
+        if token.rule not in ("aws-access-key", "twilio", "jwt") and not is_marked:
+            yield Case(token.rule, f"in a word: ZZ{token.prefix}{body}")
     for placed in _PLACED:
         if placed.rule not in ("assignment", "url-password"):
             yield Case(placed.rule, f"{placed.before}... {placed.after}")
@@ -439,9 +447,63 @@ def _ids(rng: Random) -> Iterable[str]:
             yield frame.format(make())
 
 
-POSITIVES: Final[tuple[Case, ...]] = tuple(_positives(Random(20)))
+_STEP_RUN: Final = re.compile(r"\[((?:\\.|[^\]])+)\](?:\{(\d+)(?:,\d+)?\})?")
+
+
+def _spell_out(rng: Random, notation: str) -> str:
+    """A text that the steps of a rule match."""
+    text = ""
+    for step in notation.split():
+        run = _STEP_RUN.fullmatch(step)
+        if run is None:
+            text += rng.choice(step.split("|"))
+            continue
+        allowed = re.compile(f"[{run[1]}]")
+        alphabet = "".join(c for c in map(chr, range(33, 127)) if allowed.match(c))
+        length = int(run[2] or 1)
+        has_digits = length < _MIXED or any(sign.isdigit() for sign in alphabet)
+        text += _body(rng, alphabet if has_digits else _LETTERS, length)
+    return text
+
+
+def _rules_without_tokens() -> list[SecretRule]:
+    """Rules that are literals and runs alone, and not among the tokens above."""
+    named = {token.rule for token in _TOKENS} | {placed.rule for placed in _PLACED}
+    return [row for row in (*SECRET_RULES, *GITLEAKS_RULES) if row.rule not in named]
+
+
+def _rule_positives(rng: Random) -> Iterable[Case]:
+    for row in _rules_without_tokens():
+        for wrap in rng.sample(_WRAPS[:6], 4):
+            lead, secret = _spell_out(rng, row.lead), _spell_out(rng, row.value)
+            before = _BEFORE_RULE.get(row.rule, "")
+            yield Case(row.rule, wrap.format(f"see {before}{lead}{secret} there"), secret)
+
+
+def _rule_near_misses() -> Iterable[Case]:
+    for row in _rules_without_tokens():
+        before, start = _BEFORE_RULE.get(row.rule, ""), row.value.split()[0].split("|")[0]
+        yield Case(row.rule, f"it starts with {before}{row.lead}... and goes on")
+        yield Case(
+            row.rule, f"too short: {before}{row.lead}{start if start[0] != '[' else ''} ends"
+        )
+        yield Case(row.rule, f"words: {before}{row.lead}{'of words and ' * 3}more")
+
+
+_BEFORE_RULE: Final = {
+    "azure-client-secret": "abc8",
+    "braintree": "access",
+    "huggingface-organization": "api",
+    "marked-token": "shop",
+    "plaid": "access",
+    "prefixed-token": "shop",
+    "teams-webhook": "https://x.example.com/Incoming",
+}
+
+POSITIVES: Final[tuple[Case, ...]] = (*_positives(Random(20)), *_rule_positives(Random(23)))
 NEGATIVES: Final[tuple[Case, ...]] = (
     *_near_misses(Random(21)),
+    *_rule_near_misses(),
     *(Case(rule, text) for rule, texts in _TALK.items() for text in texts),
     *(Case("id", text) for text in _ids(Random(22))),
 )

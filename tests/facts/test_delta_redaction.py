@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.facts import delta_redaction
+from factwire.facts import delta_redaction, secret_shapes
 from factwire.facts.delta_redaction import CONTEXT_CHARACTERS, HELD_CHARACTERS, DeltaRedactor
 from factwire.facts.redaction import redact_text
 from factwire.facts.secret_shapes import SECRET_SHAPES
 from tests.facts.secret_corpus import FRAGMENTS, NEGATIVES, POSITIVES
+from tests.facts.secret_generators import COMMON, LOOK_ALIKES, RARER, look_alikes, made_secrets
 
 TOKEN = "gh" + "p_" + "a1B2c3D4e5" * 4
 
@@ -59,9 +60,21 @@ def _check(text: str, pieces: list[str]) -> None:
 
 
 @st.composite
+def made_texts(draw: st.DrawFn) -> str:
+    """A secret or a look-alike of any kind that is made by rule."""
+    seed = draw(st.integers(0, 999))
+    if draw(st.booleans()):
+        kinds = [kind for kind in (*COMMON, *RARER) if not kind.startswith("argument-")]
+        (made,) = made_secrets(draw(st.sampled_from(kinds)), seed, 1)
+        return str(made.value)
+    (text,) = look_alikes(draw(st.sampled_from(tuple(LOOK_ALIKES))), seed, 1)
+    return text
+
+
+@st.composite
 def cut_texts(draw: st.DrawFn) -> list[str]:
     fragments = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=14)
-    case = st.sampled_from([case.text for case in (*POSITIVES, *NEGATIVES)])
+    case = st.sampled_from([case.text for case in (*POSITIVES, *NEGATIVES)]) | made_texts()
     parts = draw(st.lists(fragments.map("".join) | case, max_size=3))
     text = "".join(parts)
     places = draw(st.lists(st.integers(0, len(text)), max_size=12))
@@ -196,12 +209,56 @@ def test_the_cost_of_a_piece_grows_with_its_length_alone(monkeypatch: pytest.Mon
     searched: list[int] = []
     find = delta_redaction._find_opening
 
-    def counted(text: str, at: int, shown: int, *, named: bool) -> object:
+    def counted(text: str, at: int, shown: int, names: list[int] | None) -> object:
         searched.append(len(text) - at)
-        return find(text, at, shown, named=named)
+        return find(text, at, shown, names)
 
     monkeypatch.setattr(delta_redaction, "_find_opening", counted)
     text = "password = hunter2hunter2 key: " * 400
     shown, _ = DeltaRedactor().feed("t", text)
     assert shown == redact_text(text)[0][: len(shown)]
     assert sum(searched) <= 4 * len(text)
+
+
+SLOW = {
+    "key": "-----BEGIN RSA " + "PRIVATE KEY-----\n" + ("MIIEpAIBAAKCAQEA75n" * 3 + "\n") * 60,
+    "token": TOKEN * 90,
+    "assignment": "password=" + "a1b2" * 900,
+}
+
+
+@pytest.mark.requirement("redaction.linear-time")
+@pytest.mark.parametrize("text", SLOW.values(), ids=SLOW.keys())
+def test_what_is_held_back_is_not_searched_again_with_each_letter(
+    text: str, monkeypatch: pytest.MonkeyPatch
+):
+    searched: list[int] = []
+    scan = delta_redaction.scan_secrets
+
+    def counted(text: str, start: int, names: list[int] | None = None) -> object:
+        searched.append(len(text))
+        return scan(text, start, names)
+
+    monkeypatch.setattr(delta_redaction, "scan_secrets", counted)
+    redactor = DeltaRedactor()
+    for letter in text:
+        redactor.feed("m", letter)
+    lines = text.count("\n") + 1
+    assert sum(searched) <= (lines + 40) * len(text)
+
+
+@pytest.mark.requirement("redaction.linear-time")
+def test_names_whose_values_were_shown_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch):
+    judged: list[str] = []
+    judge = secret_shapes._secret_named_by
+
+    def counted(lead: re.Match[str]) -> str | None:
+        judged.append(lead["key"])
+        return judge(lead)
+
+    monkeypatch.setattr(secret_shapes, "_secret_named_by", counted)
+    redactor = DeltaRedactor()
+    for _ in range(200):
+        redactor.feed("m", "key: ")
+        redactor.feed("m", "some plain words, and more ")
+    assert len(judged) <= 200 * 16

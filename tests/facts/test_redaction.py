@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factwire.facts.redaction import RedactionFinding, find_in_value, redact_text, redact_value
+from factwire.facts.redaction import (
+    RedactionFinding,
+    find_in_value,
+    find_secret_spans,
+    redact_text,
+    redact_value,
+)
 from factwire.facts.secret_key_names import REDACTED
+from factwire.facts.secret_shapes import find_secrets
 from tests.facts.secret_corpus import FRAGMENTS, NEGATIVES, POSITIVES
 
 KEY = "AK" + "IA" + "ABCDEFGHIJKLMNOP"
@@ -146,3 +153,33 @@ def test_findings_agree_with_what_is_replaced(value: object):
     assert find_in_value(value, "$.x") == findings
     assert (redacted is value) == (not findings)
     assert all(finding.path.startswith("$.x") for finding in findings)
+
+
+SIGNS = " \t\n\r\"'`;&|<>$(){}\\"
+
+
+@pytest.mark.requirement("redaction.spans")
+@given(
+    st.lists(
+        st.sampled_from([case.text for case in POSITIVES] + list(SIGNS)) | st.text(max_size=6),
+        max_size=6,
+    ).map("".join)
+)
+def test_a_span_lies_within_a_secret_and_covers_no_sign_that_a_shell_reads(text: str):
+    secrets = find_secrets(text)
+    end = 0
+    for span in find_secret_spans(text):
+        assert end <= span.start < span.end
+        assert any(s.start <= span.start and span.end <= s.end for s in secrets)
+        assert not set(SIGNS) & set(text[span.start : span.end])
+        end = span.end
+    for secret in secrets:
+        if not set(SIGNS) & set(text[secret.start : secret.end]):
+            assert secret in find_secret_spans(text)
+
+
+@pytest.mark.requirement("redaction.spans")
+def test_a_substitution_inside_a_secret_stays_readable():
+    text = "PASSWORD=\"a1b2c3d4$(touch pwned)\" token='e5f6g7h8'"
+    spans = [text[span.start : span.end] for span in find_secret_spans(text)]
+    assert spans == ["a1b2c3d4", "e5f6g7h8"]

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from factwire.facts import secret_shapes
+from factwire.facts.redaction import redact_text
 from factwire.facts.secret_key_names import names_secret
 from factwire.facts.secret_shapes import ASSIGNMENT_RULE as ASSIGNMENT
 from factwire.facts.secret_shapes import SECRET_SHAPES, find_secrets, may_hold_secret, scan_secrets
@@ -121,7 +123,10 @@ def test_each_rule_has_three_secrets_and_three_near_misses(rule: str):
     assert Counter(case.rule for case in NEGATIVES)[rule] >= 3
 
 
-PLACED_RULES = (*("assignment", "login", "private-key", "url-password", "terraform", "telegram"),)
+PLACED_RULES = (
+    *("assignment", "login", "private-key", "url-password", "terraform", "telegram"),
+    "huggingface-organization",
+)
 """Rules whose secrets are known by what stands before them."""
 
 
@@ -151,6 +156,16 @@ def test_the_quick_look_never_misses_a_secret_of_the_corpus():
 
 
 @pytest.mark.requirement("redaction.value")
+def test_the_quick_look_knows_every_trigger():
+    for order, shape in enumerate(SECRET_SHAPES):
+        for trigger in shape.triggers:
+            before = "shop" if len(trigger) == 1 else "ann@ "
+            text = f"{before}{trigger}1{'a1B' * 40}:"
+            assert order in secret_shapes._find_tokens(text), trigger
+            assert may_hold_secret(text), trigger
+
+
+@pytest.mark.requirement("redaction.value")
 @given(close_texts)
 def test_the_quick_look_never_misses_a_secret(text: str):
     if list(scan_secrets(text, 0)):
@@ -168,6 +183,28 @@ def test_secrets_come_in_order_and_do_not_overlap(text: str):
 def test_ids_and_prose_seldom_need_a_search():
     plain = [case.text for case in NEGATIVES if case.rule == "id"]
     assert sum(map(may_hold_secret, plain)) <= len(plain) // 20
+
+
+@pytest.mark.requirement("redaction.value")
+@pytest.mark.parametrize("before", ["ar-", "my_", "build-7-", "A_B_", "x/", "--"])
+def test_a_token_is_found_behind_a_dash_or_an_underscore(before: str):
+    for token in ("gh" + "p_" + "a1B2c3D4e5" * 4, "gl" + "pat-" + "a1B2c3D4e5" * 2):
+        (found,) = find_secrets(f"see {before}{token} here")
+        assert (found.start, found.end) == (4 + len(before), 4 + len(before) + len(token))
+
+
+@pytest.mark.requirement("redaction.value")
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("x --token bY-EX2D9hrOkdo-l7", "x --token [redacted]"),
+        ("e['API_TOKEN'] = 'q7Rk29xWmZ4t'", "e['API_TOKEN'] = '[redacted]'"),
+        ("Cookie: theme=dark; lang=en", "Cookie: theme=dark; lang=en"),
+        ("Cookie: sid=q7Rk29xWmZ4tLpVb; lang=en", "Cookie: sid=[redacted]; lang=en"),
+    ],
+)
+def test_a_value_is_found_behind_its_name_however_it_is_written(text: str, clean: str):
+    assert redact_text(text)[0] == clean
 
 
 @pytest.mark.requirement("redaction.linear-time")

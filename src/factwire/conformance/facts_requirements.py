@@ -153,6 +153,9 @@ _REDACTION: Final = requirements(
         "of any class, and shown to its end.",
         "redaction.import": "Importing a journal redacts it; one without secrets keeps its bytes.",
         "redaction.ways-out": "No command, import or pack shows a secret or two halves of one.",
+        "redaction.spans": "In a command a mask covers nothing that a shell would read as a sign.",
+        "redaction.recall": "Of secrets made by rule 95 in 100 of common kinds and 80 in 100 of "
+        "rarer ones are hidden, and at most 2 in 100 look-alikes.",
         "spill.fits": "A payload that was spilled fits the limit.",
         "spill.nothing-lost": "The blobs and the smaller payload together hold the whole payload.",
         "spill.refs-verify": "Every blob is stored under the hash of its content.",

@@ -18,14 +18,18 @@ import msgspec
 
 from factwire.facts.secret_key_names import REDACTED
 from factwire.facts.secret_shapes import (
+    CAPITAL_NAME,
     SECRET_SHAPES,
     SecretMatch,
     SecretShape,
     SecretTail,
+    ends_in_name,
+    find_names,
     find_open_assignment,
     find_open_login,
+    holds_quote,
     holds_separator,
-    may_hold_secret,
+    may_hold_option,
     may_hold_token,
     may_name_secret,
     scan_secrets,
@@ -66,8 +70,14 @@ def _any_opening(shapes: list[SecretShape]) -> re.Pattern[str]:
 
 
 def _kind_pattern(boundary: str, shapes: list[SecretShape]) -> str:
-    first = "".join(sorted({re.escape(word[0]) for shape in shapes for word in shape.triggers}))
-    return f"{boundary}(?=[{first}])(?:{'|'.join(shape.opening for shape in shapes)})"
+    """The first character, which is looked at before anything else, leaves a few shapes to try."""
+    by_first: dict[str, list[str]] = {}
+    for shape in shapes:
+        for first in dict.fromkeys(word[0] for word in shape.triggers):
+            by_first.setdefault(first, []).append(shape.opening)
+    firsts = "".join(map(re.escape, sorted(by_first)))
+    tries = (f"(?={re.escape(first)})(?:{'|'.join(each)})" for first, each in by_first.items())
+    return f"(?=[{firsts}]){boundary}(?:{'|'.join(tries)})"
 
 
 _REGULAR: Final = [shape for shape in SECRET_SHAPES if not shape.loose]
@@ -87,11 +97,20 @@ _BEGINNINGS: Final = frozenset(
 
 _NEVER_INSIDE: Final = frozenset(",;!?)\n")
 
-_ALONE: Final = frozenset("\"'`()[]{}<>*#|/+&@$^~")
+_ALONE: Final = frozenset("\"'`()[]{}<>*#|/+&@^~")
 """Signs that begin no secret; after a word they may belong to one."""
+
+_LONG: Final = 64
+"""Characters held back that are not searched again with each letter that follows."""
+
+_WORD_SIGNS: Final = re.compile(r"[A-Za-z0-9_+/=-]*+")
+_OPTION_BEGINS: Final = re.compile(r"--|(?:^| )-(?!\s)")
 
 _CLOSING: Final = 128
 """Characters of a closing mark, at most."""
+
+_NAMES: Final = 96
+"""Characters already shown in which a name stands that a quote follows."""
 
 _UNTIL_SPACE: Final = tail_of(r"^\s")
 
@@ -105,19 +124,20 @@ class _Opening(NamedTuple):
 
 
 class _Stream:
-    __slots__ = ("armed", "calm", "context", "held", "swallowing")
+    __slots__ = ("armed", "calm", "context", "due", "held", "swallowing")
 
     def __init__(self) -> None:
         self.armed = False
         self.calm = True
         self.context = _START
+        self.due = 0
         self.held = ""
         self.swallowing: SecretTail | None = None
 
     def copy(self) -> "_Stream":
         twin = _Stream()
         twin.armed, twin.calm, twin.context = self.armed, self.calm, self.context
-        twin.held, twin.swallowing = self.held, self.swallowing
+        twin.due, twin.held, twin.swallowing = self.due, self.held, self.swallowing
         return twin
 
 
@@ -228,7 +248,19 @@ class DeltaRedactor:
         else:
             self._last_key, self._last = key, self._streams.get(key) or self._find(key)
             stream = self._last
-        if stream is None or not stream.calm or not _is_plain(text):
+        if stream is None or not stream.calm:
+            return False
+        letters = text.replace(" ", "")
+        if letters.islower() and letters.isalpha() and letters.isascii():
+            # Words in small letters hold nothing; the last one may begin something.
+            word = text[text.rfind(" ") + 1 :]
+            if (word in _BEGINNINGS or word.startswith(_LETTERED)) and (
+                word is not text or not _ends_inside_word(stream.context)
+            ):
+                return False
+        elif not _is_plain(text) or (
+            holds_quote(text) and may_name_secret(stream.context[-_NAMES:] + text)
+        ):
             return False
         stream.context += text
         if len(stream.context) > _CONTEXT_SLACK:
@@ -333,12 +365,16 @@ def _is_plain(text: str) -> bool:
     word = text[text.rfind(" ") + 1 :]
     if word and not _has_plain_end(word):
         return False
-    return not ("-" in text and "-----" in text) and not may_hold_token(text)
+    if "-" in text and _OPTION_BEGINS.search(text):
+        return False
+    return not ("_" in text and CAPITAL_NAME.search(text)) and not may_hold_token(text)
 
 
 def _has_plain_end(word: str) -> bool:
     """Whether no secret has begun in the last word of a piece."""
     if word.isascii() and word.isalnum():
+        if word[-1] == "Q":  # The one sign that begins a secret inside a word.
+            return False
         return word not in _BEGINNINGS and not word.startswith(_LETTERED)
     last = word[-1]
     if last == ".":
@@ -348,6 +384,8 @@ def _has_plain_end(word: str) -> bool:
 
 def _feed(stream: _Stream, text: str) -> tuple[str, list[str]]:
     stream.held += text
+    if stream.due > len(stream.held) and _WORD_SIGNS.fullmatch(text):
+        return "", []  # The same as if this piece and the next had come in one.
     if stream.swallowing is not None and not _swallow(stream, stream.swallowing):
         return "", []
     return _settle(stream)
@@ -367,11 +405,16 @@ def _swallow(stream: _Stream, rest: SecretTail, *, at_end: bool = False) -> bool
 
 def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     """Shows all that no later text can change."""
-    # Without a separator, names that were shown before have nothing to say.
-    named = stream.armed or holds_separator(stream.held)
+    # Without a sign that may end a name, names that were shown before have nothing to say.
+    held = stream.held
+    named = stream.armed or holds_separator(held)
+    if not named and ("-" in held or "_" in held or holds_quote(held)):
+        near = stream.context + held
+        named = may_name_secret(near) or may_hold_option(near)
     context = stream.context[-CONTEXT_CHARACTERS if named else -_LOOK :]
     text = context + stream.held
-    matches = scan_secrets(text, _LOOK) if may_hold_secret(text) else iter(())
+    names = find_names(text, len(context)) if named else []
+    matches = scan_secrets(text, _LOOK, names) if named or may_hold_token(text) else iter(())
     found = next(matches, None)
     pieces: list[str] = []
     rules: list[str] = []
@@ -382,7 +425,7 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
         openings_from = max(at, openings_from)
         if opening.start < openings_from and not at_end:
             # The first one from an earlier place on is the first one from here on, too.
-            opening = _find_opening(text, openings_from, shown, named=named)
+            opening = _find_opening(text, openings_from, shown, names if named else None)
         if found is not None and found.start < opening.start:
             pieces += text[shown : found.value], REDACTED
             rules.append(found.rule)
@@ -401,25 +444,38 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     stream.held = text[hold:]
     before = text[at - _LOOK : shown] if rules else stream.context
     stream.context = (before + text[shown:hold])[-CONTEXT_CHARACTERS:]
+    stream.due = _next_look(len(stream.held))
     stream.armed = opening.is_named
     stream.calm = not (stream.armed or stream.held or _ends_in_escape(stream.context))
     return "".join(pieces), rules
+
+
+def _next_look(held: int) -> int:
+    """How much has to be held before letters and digits behind it are worth another look: what is
+    held is searched again each time, so that it has to grow by a share of itself.
+    """
+    return 0 if held < _LONG else min(held + held // 4, HELD_CHARACTERS)
 
 
 def _swallow_from(stream: _Stream, text: str, match: SecretMatch) -> None:
     """A secret longer than the bound: its head is far behind, the rest is swallowed."""
     inside = match.value + HELD_CHARACTERS - _CLOSING
     stream.context, stream.held = text[inside - _LOOK : inside], text[inside:]
-    stream.swallowing, stream.armed, stream.calm = match.rest, False, False
+    stream.swallowing, stream.armed, stream.calm, stream.due = match.rest, False, False, 0
     if match.rest is not None:
         _swallow(stream, match.rest)
+
+
+def _ends_inside_word(context: str) -> bool:
+    """Whether what follows goes on with a word, behind which no token starts."""
+    return context[-1].isalnum() and context[-2] != "\\" and "%" not in context[-3:]
 
 
 def _ends_in_escape(context: str) -> bool:
     return context[-1] == "\\" or "%" in context[-2:]
 
 
-def _find_opening(text: str, at: int, shown: int, *, named: bool) -> _Opening:
+def _find_opening(text: str, at: int, shown: int, names: list[int] | None) -> _Opening:
     """Where the first thing starts that the end of the text cuts off, and the first value.
 
     Only a name may start in what was shown already.
@@ -430,12 +486,12 @@ def _find_opening(text: str, at: int, shown: int, *, named: bool) -> _Opening:
         start = match.start()
     if ("-" in text or "B" in text) and (match := _SPACED.search(text, max(at, shown))):
         start = min(start, match.start())
-    if not named:
-        return _Opening(start, start, is_named=False)
-    return _named_opening(text, at, start)
+    if names is None:
+        return _Opening(start, start, is_named=ends_in_name(text))
+    return _named_opening(text, at, start, names)
 
 
-def _named_opening(text: str, at: int, start: int) -> _Opening:
+def _named_opening(text: str, at: int, start: int, names: list[int]) -> _Opening:
     value, named = start, False
     last = min((place for mark in ("://", ":") if (place := text.rfind(mark)) >= 0), default=at)
     for pattern in _LOOSE:
@@ -443,8 +499,9 @@ def _named_opening(text: str, at: int, start: int) -> _Opening:
             start, named = min(start, match.start()), True
             value = min(value, match.start(match.lastindex or 1))
     openings = (
-        find_open_assignment(text, at) if may_name_secret(text) else None,
-        find_open_login(text, at) if "-" in text else None,
+        find_open_assignment(text, at, names) if names else None,
+        find_open_login(text, at) if "-" in text or "auth" in text else None,
+        (len(text), len(text)) if ends_in_name(text) else None,
     )
     for opened in filter(None, openings):
         start, value, named = min(start, opened[0]), min(value, opened[1]), True

@@ -228,6 +228,9 @@ NAME_FIELDS: Final = {
 }
 """Attribute → wire name of each field that is an id, a name or a time."""
 
+_OWN_ID: Final = re.compile(r"[a-z]{1,8}_[0-7][0-9A-HJKMNP-TV-Z]{25}")
+"""The form of most ids, too short for any token; they need no search."""
+
 _SHARED: Final = tuple(name for name in NAME_FIELDS if name not in ("id", "created_at"))
 _shared_names = attrgetter(*_SHARED)
 
@@ -237,7 +240,8 @@ def name_issues(fact: Fact, shape: Shape = "facts") -> list[Issue]:
     sender has to choose another one.
     """
     rules = dict(_find_in_names(_shared_names(fact)))
-    if may_hold_secret(fact.id) and (found := find_secrets(fact.id)):
+    own = _OWN_ID.fullmatch(fact.id)
+    if own is None and may_hold_secret(fact.id) and (found := find_secrets(fact.id)):
         rules["id"] = found[0].rule
     return [
         Issue(

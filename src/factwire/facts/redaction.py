@@ -32,8 +32,15 @@ from factwire.facts.fact import Fact, id_of
 from factwire.facts.issues import path_step
 from factwire.facts.limits import NESTING_DEPTH
 from factwire.facts.refs import REF_LISTS
-from factwire.facts.secret_key_names import REDACTED, names_secret, secret_name
+from factwire.facts.secret_key_names import (
+    REDACTED,
+    names_secret,
+    secret_kind,
+    secret_name,
+    weak_name,
+)
 from factwire.facts.secret_shapes import (
+    Secret,
     find_secrets,
     is_assigned_secret,
     may_hold_login,
@@ -70,6 +77,30 @@ def redact_text(text: str) -> tuple[str, list[str]]:
         end = secret.end
     pieces.append(text[end:])
     return "".join(pieces), [secret.rule for secret in secrets]
+
+
+_BREAK: Final = re.compile(r"[\s\"'`;&|<>$(){}\\]")
+_SAFE_PART: Final = re.compile(r"[A-Za-z0-9+/=]{16,}+")
+
+
+def find_secret_spans(text: str) -> list[Secret]:
+    """The secrets of a text whose other characters must stay readable, such as a command: no span
+    reaches past white space, a quote, an operator, a substitution or a backslash.
+
+    A secret that holds such a sign is covered up to the first one; behind it only parts that
+    cannot be anything else are, such as the lines of a private key.
+    """
+    return [span for secret in find_secrets(text) for span in _cut_secret(text, secret)]
+
+
+def _cut_secret(text: str, secret: Secret) -> Iterator[Secret]:
+    start, end = secret.start, secret.end
+    while start < end:
+        found = _BREAK.search(text, start, end)
+        stop = found.start() if found else end
+        if stop > start and (start == secret.start or _SAFE_PART.fullmatch(text, start, stop)):
+            yield Secret(start, stop, secret.rule)
+        start = stop + 1
 
 
 def redact_value(value: object, path: str = "$") -> tuple[object, list[RedactionFinding]]:
@@ -164,12 +195,13 @@ def _named_values(mapping: dict[object, object]) -> dict[object, _Replacement]:
     a patch.
     """
     for name in _names_of_values(mapping):
-        if rule := secret_name(name):
-            return {
-                key: _Replacement(REDACTED, [RedactionFinding("", f"key:{rule}")])
-                for key in VALUE_KEYS
-                if key in mapping and names_secret(name, mapping[key])
-            }
+        found: dict[object, _Replacement] = {
+            key: _Replacement(REDACTED, [RedactionFinding("", f"key:{kind}")])
+            for key in VALUE_KEYS
+            if key in mapping and (kind := secret_kind(name, mapping[key]))
+        }
+        if found or secret_name(name):
+            return found
     return {}
 
 
@@ -201,9 +233,8 @@ def _redact_mapping(mapping: dict[object, object], depth: int) -> _Replacement |
         if isinstance(key, str):
             if may_hold_secret(key) and (found := _redact_string(key)):
                 secret_keys[key] = found
-            if secret_name(key) is not None and names_secret(key, value):
-                rule = f"key:{secret_name(key)}"
-                replaced[key] = _Replacement(REDACTED, [RedactionFinding("", rule)])
+            if (kind := secret_kind(key, value)) is not None:
+                replaced[key] = _Replacement(REDACTED, [RedactionFinding("", f"key:{kind}")])
                 continue
         hidden = _redact(value, depth + 1)
         if hidden is not None:
@@ -300,7 +331,9 @@ class _CleanTexts:
         """Take the entries of a payload in which nothing was found."""
         for key, value in payload.items():
             if isinstance(value, str) and len(key) <= _SHORT and key not in VALUE_KEYS:
-                self._keys.add(key)
+                # Under a name of a secret each value is looked at by itself.
+                if secret_name(key) is None and weak_name(key) is None:
+                    self._keys.add(key)
                 self.learn_text(value)
 
     def learn_text(self, text: str) -> None:

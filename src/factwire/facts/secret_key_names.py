@@ -3,15 +3,27 @@
 A key is split into words, and the words decide: ``X-Api-Key``, ``apiKey`` and ``OPENAI_API_KEY``
 all say *api key*. A last word that describes (``tokenCount``, ``secretRef``), a handle that only
 pages (``nextPageToken``) and plural counters (``inputTokens``) name nothing that can leak. The
-value has a say too: nothing, a flag, a count or the schema of a parameter is not a secret.
+value has a say too: nothing, a flag, a count or the schema of a parameter is not a secret. Some
+words name a secret only now and then (``pass``, ``auth``, any ``…Key``): there the value has to
+look like a credential.
 """
 
+import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, cast
 
-__all__ = ["REDACTED", "names_secret", "secret_name"]
+__all__ = [
+    "REDACTED",
+    "is_random",
+    "is_talk",
+    "names_secret",
+    "secret_kind",
+    "secret_name",
+    "weak_name",
+]
 
 REDACTED: Final = "[redacted]"
 
@@ -44,7 +56,49 @@ _SINGLE: Final[Mapping[str, str]] = {
     "cookie": "cookie",
     "cookies": "cookie",
     "bearer": "bearer",
+    "passcode": "password",
+    "mnemonic": "secret",
 }
+
+_GLUED: Final[Mapping[str, str]] = {
+    "password": "password",
+    "passwd": "password",
+    "passphrase": "password",
+    "apikey": "api-key",
+    "secretkey": "secret",
+    "privatekey": "private-key",
+    "accesstoken": "token",
+    "authtoken": "token",
+}
+"""Words that count at the end of another, as in ``PGPASSWORD``."""
+
+_WEAK: Final[Mapping[str, str]] = {
+    "pass": "pass",
+    "pw": "pass",
+    "auth": "auth",
+    "jwt": "auth",
+    "session": "auth",
+    "sessionid": "auth",
+    "sid": "auth",
+    "sess": "auth",
+    "csrf": "auth",
+    "xsrf": "auth",
+    "signature": "auth",
+    "otp": "code",
+    "totp": "code",
+    "mfa": "code",
+    "pin": "code",
+    "key": "key",
+    "psk": "key",
+}
+
+_PLAIN_KEYS: Final = frozenset((
+    "cache", "composite", "config", "dedupe", "event", "field", "foreign", "group", "hash", "hot",
+    "idempotency", "index", "item", "locale", "lookup", "map", "message", "node", "object",
+    "partition", "primary", "property", "public", "query", "range", "react", "routing", "row",
+    "shortcut", "sort", "storage", "translation", "unique", "verification", "verifying",
+))  # fmt: skip
+"""Words before ``key`` that make it the name of something."""
 
 _BEFORE_KEY: Final[Mapping[str, str]] = {
     "api": "api-key",
@@ -84,6 +138,71 @@ _SCHEMA_WORDS: Final = frozenset((
     "properties", "readOnly", "required", "title", "type", "uniqueItems", "writeOnly",
 ))  # fmt: skip
 
+_TALK: Final = re.compile(
+    r"(?i:u?int\d+|float\d+|str(?:ing)?\d*|utf-?\d+\w*|base\d+(?:url)?|sha-?\d+|md5|v\d[\d.]*"
+    r"|oauth-?2(?:\.0)?|http[s/]?[\d.]+|[a-z]{2}-?\d{3}|ed25519|x509|(?:rsa|aes|ecdsa)-?\d+[\w-]*)"
+    r"|\d{4}-\d\d-\d\d.*"
+    r"|(?:os|process|self|this|config|settings|env|ctx|request|response|options|args|params|data"
+    r"|secrets|vars|inputs|steps|github|matrix|local|var|cfg|opts|kwargs)(?:[.?].*)?",
+    re.DOTALL,
+)
+_FILLERS: Final = (REDACTED, "xxxx", "****", "...", "your", "placeholder", "changeme", "example")
+_TYPE_NAME: Final = re.compile(r"(?:[A-Z][a-z]+){2,}V?\d?")
+
+_RANDOM: Final = re.compile(r"[A-Za-z0-9_+/=.~%-]{8,1024}")
+_ID: Final = re.compile(
+    r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|(?:[a-z]{1,12}_)?[0-7][0-9A-Z]{25}"
+)
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]{32,1024}={0,2}")
+_SEGMENTS: Final = re.compile(r"[_./=%~-]+")
+_CODE: Final = re.compile(r"\d{4,10}")
+_LEAST_BITS: Final = 2.75
+"""Bits a character carries in what was drawn at random; words and counters carry fewer."""
+
+_ENCODED_BITS: Final = 4.1
+"""The same in what was drawn and then encoded, which signs may cut into short runs."""
+
+_RANDOM_RUN: Final = 16
+_PASSWORD_RUN: Final = 6
+
+
+def is_talk(value: str) -> bool:
+    """Whether a value is a filler, the name of a type or of a variable."""
+    lowered = value.lower()
+    if any(filler in lowered for filler in _FILLERS):
+        return True
+    return _TALK.fullmatch(value) is not None or _TYPE_NAME.fullmatch(value) is not None
+
+
+def is_random(value: str, least: int = _RANDOM_RUN) -> bool:
+    """Whether a value looks drawn at random: one run of so many letters and digits, mixed, in which
+    hardly anything repeats. The ids that everybody uses are none.
+    """
+    if not _RANDOM.fullmatch(value) or _ID.fullmatch(value) or is_talk(value):
+        return False
+    if _BASE64.fullmatch(value) and _is_mixed(value) and _bits(value) >= _ENCODED_BITS:
+        return True
+    run = max(_SEGMENTS.split(value), key=len)
+    return (
+        len(run) >= least
+        and _is_mixed(run)
+        and _bits(run) >= min(_LEAST_BITS, math.log2(len(run)) - 0.7)
+    )
+
+
+def _is_mixed(run: str) -> bool:
+    digits = sum(character.isdigit() for character in run)
+    if digits == len(run):
+        return False
+    return digits > 1 or (digits == 1 and not run.islower() and not run.isupper())
+
+
+def _bits(run: str) -> float:
+    """Bits that one character carries, by how often each one occurs."""
+    shares = [count / len(run) for count in Counter(run).values()]
+    return -sum(share * math.log2(share) for share in shares)
+
+
 _EMPTY: Final[tuple[object, ...]] = ({}, [], ())
 
 _SCHEMA_MARKS: Final = ("type", "$ref", "anyOf", "oneOf", "allOf")
@@ -96,27 +215,63 @@ secret, so that hostile nesting cannot make the search recurse.
 
 def names_secret(key: str, value: object) -> bool:
     """Whether ``value``, found under ``key``, must not be shown."""
-    name = secret_name(key)
-    return name is not None and _can_leak(name, value)
+    return secret_kind(key, value) is not None
+
+
+def secret_kind(key: str, value: object) -> str | None:
+    """The kind of secret that a value under a key is, or None."""
+    name, weak = _classify(key)
+    if name is not None:
+        return name if _can_leak(name, value) else None
+    if weak is not None and isinstance(value, str) and _is_weak_secret(weak, value):
+        return weak
+    return None
 
 
 def secret_name(key: str) -> str | None:
     """The kind of secret the words of ``key`` name, or None; ``tokens`` is the plural counter."""
+    return _classify(key)[0]
+
+
+def weak_name(key: str) -> str | None:
+    """The kind of secret that the words of ``key`` may name, if the value looks like one."""
+    return _classify(key)[1]
+
+
+def _is_weak_secret(kind: str, value: str) -> bool:
+    if kind == "code" and _CODE.fullmatch(value):
+        return True
+    return is_random(value, _PASSWORD_RUN if kind in ("pass", "code") else _RANDOM_RUN)
+
+
+def _classify(key: str) -> tuple[str | None, str | None]:
     if len(key) > LONGEST_REMEMBERED_KEY:
         return _classify_key(key)
     return _classify_cached(key)
 
 
-def _classify_key(key: str) -> str | None:
+def _classify_key(key: str) -> tuple[str | None, str | None]:
     words = [word.lower() for word in _WORD.findall(key)]
     for place, word in enumerate(words):
         name = _name_at(words, place, word)
         if name is not None and not _is_description(words, place, name):
-            return name
-    return None
+            return name, None
+    return None, _weak_name_of(words)
 
 
 _classify_cached = lru_cache(maxsize=4096)(_classify_key)
+
+
+def _weak_name_of(words: list[str]) -> str | None:
+    """What the last word may name, or a word that says more behind it: ``authKey``, ``mfaCode``."""
+    if not words or words[-1] in _DESCRIPTIONS:
+        return None
+    if words[-1] in ("code", "cookie", "data", "header", "seed", "value") and len(words) > 1:
+        words = words[:-1]
+    weak = "pass" if words[-1].endswith("pw") else _WEAK.get(words[-1])
+    if weak == "key" and (len(words) == 1 or words[-2] in _PLAIN_KEYS):
+        return None
+    return weak
 
 
 def _name_at(words: list[str], place: int, word: str) -> str | None:
@@ -124,7 +279,15 @@ def _name_at(words: list[str], place: int, word: str) -> str | None:
         return _BEFORE_KEY.get(words[place - 1]) if place else None
     if word == "tokens":
         return "tokens"
-    return _SINGLE.get(word)
+    if word == "identified":
+        return "password" if words[place + 1 :] == ["by"] else None
+    name = _SINGLE.get(word)
+    if name is None and len(word) > _SHORTEST_GLUED:
+        return next((_GLUED[end] for end in _GLUED if word.endswith(end)), None)
+    return name
+
+
+_SHORTEST_GLUED: Final = 6
 
 
 def _is_description(words: list[str], place: int, name: str) -> bool:

@@ -6,9 +6,6 @@ and the same steps tell three things: the secret, the text that may still become
 and how far a secret of any length goes on (`SecretTail`). An assignment (``API_KEY=…``) is a secret
 when the name names one and the value looks like a credential.
 
-Steps are separated by spaces: ``sk-|rk-`` literals, ``[a-f0-9]{32}`` a run, ``![\w-]`` what may
-not follow, ``=@`` what must follow. ``~`` in a literal is a space.
-
 `find_secrets` reads from left to right; the first row that matches wins. Whether a secret starts
 at a place depends only on the text around it, so the same search works on a stream that arrives in
 pieces. `may_hold_secret` answers the common case without a pattern, and may be wrong only by saying
@@ -16,25 +13,36 @@ yes.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from functools import partial
+from string import ascii_letters, digits
 from typing import Final
 
 import msgspec
 
-from factwire.facts.secret_key_names import REDACTED, secret_name
-
-WORD: Final = "A-Za-z0-9_-"
-
-# A token starts where no word goes on; an escaped line break or a percent escape before it counts.
-BOUNDARY: Final = rf"(?:(?<![{WORD}])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{{2}}))"
-
-# Behind a replaced secret nothing starts that could not start behind the secret itself.
-NOT_REDACTED: Final = r"(?<!\[redacted\])"
+from factwire.facts.secret_key_names import (
+    is_random,
+    is_talk,
+    secret_name,
+    weak_name,
+)
+from factwire.facts.secret_rules import (
+    BOUNDARY,
+    GITLEAKS_RULES,
+    NOT_REDACTED,
+    SECRET_RULES,
+    WORD,
+    RuleStep,
+    SecretRule,
+    full_pattern,
+    opening_pattern,
+    parse_steps,
+    run_step,
+)
 
 # Documentation writes xxxx where a secret would stand.
 _NO_FILLER: Final = rf"(?![{WORD}]{{0,24}}?[xX]{{4}})"
-
-_RUN: Final = re.compile(r"\[((?:\\.|[^\]])+)\](?:\{(\d+)(?:,(\d+))?\})?")
 
 
 class SecretTail(msgspec.Struct, frozen=True):
@@ -64,249 +72,73 @@ class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
     rest: SecretTail | None
     spaced: bool
     loose: bool
+    begins_word: bool
+    anchor: re.Pattern[str] | None
+    digit: bool
 
     def search(self, text: str, start: int) -> SecretMatch | None:
-        match = self.pattern.search(text, start)
+        match = self.pattern.search(text, start) if self.anchor is None else None
+        # A search for literals skips what a search that begins with a boundary tries one by one.
+        while self.anchor and match is None and (found := self.anchor.search(text, start)):
+            match, start = self.pattern.match(text, found.start()), found.start() + 1
         if match is None:
             return None
         return SecretMatch(match.start(), match.start(1), match.end(1), self.rule, self.rest)
 
 
-class _Step(msgspec.Struct, frozen=True):
-    """`full` matches the step; `part` matches its beginning, where the text ends within it."""
-
-    full: str
-    part: str
-
-
-def _run(characters: str, least: int, most: int | None) -> _Step:
-    bound = "" if most is None else most
-    return _Step(f"[{characters}]{{{least},{bound}}}+", rf"[{characters}]{{0,{bound}}}+\Z")
-
-
-def _literals(alternatives: list[str], *, first: bool) -> _Step:
-    parts = {word[:end] for word in alternatives for end in range(1 if first else 0, len(word))}
-    return _Step(f"(?>{_any_of(alternatives)})", rf"(?:{_any_of(parts)})\Z")
-
-
-def _any_of(words: list[str] | set[str]) -> str:
-    return "|".join(re.escape(word) for word in sorted(words, key=lambda word: (-len(word), word)))
-
-
-def _parse_step(notation: str, *, first: bool) -> _Step:
-    if notation[0] == "!" and len(notation) > 1:
-        return _Step(f"(?!{notation[1:]})", r"\Z")
-    if notation[0] == "=" and len(notation) > 1:
-        return _Step(f"(?={notation[1:]})", r"\Z")
-    run = _RUN.fullmatch(notation)
-    if run is None:
-        return _literals(notation.replace("~", " ").split("|"), first=first)
-    least = int(run[2] or 1)
-    return _run(run[1], least, int(run[3] or least))
-
-
-def _parse_steps(notation: str, *, first: bool = False) -> list[_Step]:
-    return [
-        _parse_step(part, first=first and place == 0) for place, part in enumerate(notation.split())
-    ]
-
-
-def _opening_pattern(steps: list[_Step]) -> str:
-    """Matches text that ends before these steps do."""
-    pattern = ""
-    for step in reversed(steps):
-        pattern = f"(?:{step.part}|{step.full}{pattern})" if pattern else f"(?:{step.part})"
-    return pattern
-
-
-def _full_pattern(steps: list[_Step]) -> str:
-    return "".join(step.full for step in steps)
-
-
 def tail_of(characters: str, closing: str = "") -> SecretTail:
-    run, close = _run(characters, 0, None), _parse_steps(closing)
-    end = f"(?:{_full_pattern(close)})?+" if close else ""
+    run, close = run_step(characters, 0, None), parse_steps(closing)
+    end = f"(?:{full_pattern(close)})?+" if close else ""
     return SecretTail(
         run=re.compile(run.full),
         full=re.compile(run.full + end),
-        opening=re.compile(_opening_pattern([run, *close])),
+        opening=re.compile(opening_pattern([run, *close])),
     )
 
 
-def _build_shape(
-    rule: str,
-    value: str,
-    *,
-    lead: str = "",
-    rest: str | None = WORD,
-    closing: str = "",
-    digit: bool = False,
-    boundary: str = BOUNDARY,
-    loose_lead: tuple[str, str] | None = None,
-    triggers: tuple[str, ...] = (),
-) -> SecretShape:
-    """`digit`: no digit, no secret. `loose_lead`: pattern of a lead of any text, and of its part
-    after the separator; such a lead is shown at once, while a literal lead waits for its value.
-    """
-    leads = _parse_steps(lead, first=True)
-    values = _parse_steps(value, first=not lead and loose_lead is None)
-    tail = [_run(rest, 0, None)] if rest else []
-    close = _parse_steps(closing)
+def _build_shape(row: SecretRule) -> SecretShape:
+    lead, value, rest, loose_lead = row.lead, row.value, row.rest, row.loose_lead
+    leads = parse_steps(lead, first=True)
+    values = parse_steps(value, first=not lead and loose_lead is None)
+    tail = [run_step(rest, 0, None)] if rest else []
+    close = parse_steps(row.closing)
     last = values.pop()
-    need = rf"(?=[{rest}]{{0,200}}?[0-9])" if digit else ""
+    need = rf"(?=[{rest}]{{0,200}}?[0-9])" if row.digit or row.mixed else ""
+    need += rf"(?=[{rest}]{{0,31}}?[A-Z])(?=[{rest}]{{0,31}}?[a-z])" if row.mixed else ""
     body = "".join((_NO_FILLER if "]" in s.full else "") + s.full for s in values)
-    body += need + _NO_FILLER + last.full + _full_pattern(tail)
-    body += f"(?:{_full_pattern(close)})?+" if close else ""
-    before = loose_lead[0] if loose_lead else boundary + _full_pattern(leads)
-    opening = _opening_pattern([*leads, *values, last, *tail, *close])
+    body += need + _NO_FILLER + last.full + full_pattern(tail)
+    body += f"(?:{full_pattern(close)})?+" if close else ""
+    before = loose_lead[0] if loose_lead else row.boundary + full_pattern(leads)
+    opening = opening_pattern([*leads, *values, last, *tail, *close])
     if loose_lead:
         opening = f"(?:{loose_lead[1]}()|{loose_lead[0]}(){opening})"
     literals = (lead or value).split()[0].replace("~", " ").split("|")
+    anchor = None if loose_lead else _anchor_of(literals, [*leads, *values, last])
     return SecretShape(
-        rule=rule,
-        triggers=triggers or tuple(literals),
+        rule=row.rule,
+        triggers=row.triggers or tuple(literals),
         pattern=re.compile(f"{before}({body})"),
-        boundary="" if loose_lead else boundary,
+        boundary="" if loose_lead else row.boundary,
         opening=opening,
-        rest=tail_of(rest, closing) if rest else None,
+        rest=tail_of(rest, row.closing) if rest else None,
         spaced="~" in lead + value,
         loose=loose_lead is not None,
+        begins_word=row.boundary == BOUNDARY,
+        anchor=anchor,
+        digit=row.digit or row.mixed,
     )
 
 
-_KEY_LABELS: Final = "|".join(
-    f"{kind}PRIVATE~KEY"
-    for kind in ("", "RSA~", "EC~", "DSA~", "OPENSSH~", "ENCRYPTED~", "PGP~", "SSH2~ENCRYPTED~")
-)
-# Lines of a key may stand behind quote marks, comment signs, or the numbers of lines.
-_PEM_GAP: Final = r"[\s\\rn>#|*/+:→0-9]{0,24}"
-_PEM: Final = rf"-----BEGIN~ {_KEY_LABELS} -----|~BLOCK----- {_PEM_GAP}"
-_PEM_REST: Final = r"A-Za-z0-9+/=:,>#|*→\s\\"
-# In a diff that removes a key each line begins with one more dash, also that of the mark.
-_PEM_REMOVED: Final = rf"------BEGIN~ {_KEY_LABELS} -----|~BLOCK----- [\s\\rn-]{{0,8}}"
-_PEM_END: Final = rf"-----END~ [A-Z0-9\x20]{{0,40}} ----- ![{WORD}]"
-_DISCORD: Final = f"[MNO] [DTjz] [{WORD}]{{20,26}} . [{WORD}]{{6}} . [{WORD}]{{27}}"
-_GITLAB: Final = "glpat-|gldt-|glrt-|glcbt-|glptt-|glft-|glimt-|glagent-|gloas-|glsoat-"
-_URL_LEAD: Final = (
-    r"(?<![A-Za-z0-9+.-])(?!docker:|oci:)[A-Za-z][A-Za-z0-9+.-]{1,20}+://",
-    r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}+:/?\Z",
-)
-_TELEGRAM_LEAD: Final = (r"(?<![A-Za-z0-9_-])[0-9]{8,10}+:", r"(?!)")
+def _anchor_of(literals: list[str], steps: list[RuleStep]) -> re.Pattern[str] | None:
+    """The literals with which a row begins; what follows a single sign has to fit, too."""
+    if literals[0][0] == "[":
+        return None
+    behind = f"(?={steps[1].full})" if len(literals[0]) == 1 else ""
+    return re.compile(f"(?:{'|'.join(map(re.escape, literals))}){behind}")
 
-SECRET_SHAPES: Final[tuple[SecretShape, ...]] = (
-    _build_shape("openai", "sk- [A-Za-z0-9]{20}"),
-    _build_shape("openai", f"sk-proj-|sk-svcacct-|sk-admin-|sk-None- [{WORD}]{{20}}"),
-    _build_shape("openrouter", "sk-or-v1- [0-9a-f]{32}"),
-    _build_shape("anthropic", f"sk-ant- [{WORD}]{{20}}"),
-    _build_shape("langfuse", "sk-lf- [0-9a-f]{8} - [0-9a-f-]{20}"),
-    _build_shape("langsmith", "lsv2_pt_|lsv2_sk_ [0-9a-f]{32}"),
-    _build_shape("github", "ghp_|gho_|ghu_|ghs_|ghr_ [A-Za-z0-9]{30}"),
-    _build_shape("github", "github_pat_ [A-Za-z0-9_]{40}"),
-    _build_shape("gitlab", f"{_GITLAB} [{WORD}]{{20}}"),
-    _build_shape("aws-access-key", f"AKIA|ASIA [A-Z2-7]{{16}} ![{WORD}]", rest=None),
-    _build_shape("google-api-key", f"AIza [{WORD}]{{35}}", digit=True),
-    _build_shape("google-oauth", f"ya29. [{WORD}]{{20}}", digit=True),
-    _build_shape("google-client-secret", f"GOCSPX- [{WORD}]{{20}}"),
-    _build_shape(
-        "slack",
-        "xoxb-|xoxp-|xoxa-|xoxr-|xoxs-|xoxo-|xoxc-|xoxd-|xoxe-|xoxe.xoxp-|xoxe.xoxb-|xapp- "
-        "[0-9A-Za-z-]{20}",
-        digit=True,
-    ),
-    _build_shape(
-        "slack-webhook",
-        "[A-Za-z0-9]{8,14} / [A-Za-z0-9]{8,14} / [A-Za-z0-9]{16}",
-        lead="hooks.slack.com/services/|hooks.slack.com/workflows/|hooks.slack.com/triggers/",
-        rest=f"/{WORD}",
-    ),
-    _build_shape("stripe", "sk_live_|rk_live_|sk_test_|rk_test_ [A-Za-z0-9]{16}"),
-    _build_shape("stripe-webhook", "whsec_ [A-Za-z0-9+/=]{24}", rest=f"+/={WORD}"),
-    _build_shape("twilio", f"SK [0-9a-f]{{32}} ![{WORD}]", rest=None),
-    _build_shape("twilio", f"[0-9a-f]{{32}} ![{WORD}]", lead="AC [0-9a-f]{32} :", rest=None),
-    _build_shape("sendgrid", f"SG. [{WORD}]{{16,32}} . [{WORD}]{{32}}", digit=True),
-    _build_shape("mailgun", f"key- [0-9a-f]{{32}} ![{WORD}]", rest=None),
-    _build_shape("factwire", f"fwt_|tkt_ [{WORD}]{{30}}"),
-    _build_shape("npm", "npm_ [A-Za-z0-9]{30}"),
-    _build_shape("pypi", f"pypi-AgE [{WORD}]{{40}}"),
-    _build_shape("huggingface", "hf_ [A-Za-z0-9]{30}"),
-    _build_shape("replicate", "r8_ [A-Za-z0-9]{30}"),
-    _build_shape("groq", "gsk_ [A-Za-z0-9]{40}"),
-    _build_shape("xai", "xai- [A-Za-z0-9]{40}"),
-    _build_shape("perplexity", "pplx- [A-Za-z0-9]{32}"),
-    _build_shape("nvidia", f"nvapi- [{WORD}]{{40}}"),
-    _build_shape("tavily", "tvly- [A-Za-z0-9]{20}"),
-    _build_shape(
-        "azure-key",
-        "[A-Za-z0-9+/]{40}",
-        lead="AccountKey=|SharedAccessKey=|SharedSecret=",
-        rest=f"+/={WORD}",
-    ),
-    _build_shape("azure-sas", "[A-Za-z0-9%+/]{40}", lead="sig=", rest=f"%+/={WORD}"),
-    _build_shape("digitalocean", "dop_v1_|doo_v1_|dor_v1_ [0-9a-f]{40}"),
-    _build_shape("linear", "lin_api_|lin_oauth_ [A-Za-z0-9]{32}"),
-    _build_shape("notion", "ntn_|secret_ [A-Za-z0-9]{40}"),
-    _build_shape("databricks", "dapi [0-9a-f]{32}", digit=True),
-    _build_shape("doppler", "dp.pt.|dp.ct.|dp.sa.|dp.scim.|dp.audit. [A-Za-z0-9]{40}", digit=True),
-    _build_shape("vault", f"hvs.|hvb.|hvr. [{WORD}]{{24}}", digit=True),
-    _build_shape("terraform", f"atlasv1. [{WORD}]{{40}}", boundary=r"(?<=[A-Za-z0-9]\.)"),
-    _build_shape("telegram", f"AA [{WORD}]{{32}}", loose_lead=_TELEGRAM_LEAD, triggers=(":AA",)),
-    _build_shape("discord", _DISCORD, lead="Bot~"),
-    _build_shape("discord", _DISCORD, lead="run('|run(\""),
-    _build_shape(
-        "discord-webhook",
-        f"[0-9]{{15,20}} / [{WORD}]{{40}}",
-        lead="discord.com/api/webhooks/|discordapp.com/api/webhooks/",
-    ),
-    _build_shape("shopify", "shpat_|shpca_|shppa_|shpss_ [0-9a-fA-F]{32}"),
-    _build_shape("supabase", "sbp_|sb_secret_ [0-9A-Za-z_]{30}"),
-    _build_shape("grafana", "glsa_ [A-Za-z0-9]{32}"),
-    _build_shape("docker-hub", f"dckr_pat_ [{WORD}]{{20}}"),
-    _build_shape("sentry", f"sntrys_|sntryu_ [{WORD}]{{40}}", rest=f"+/={WORD}"),
-    _build_shape("figma", f"figd_ [{WORD}]{{30}}"),
-    _build_shape("new-relic", "NRAK- [A-Z0-9]{24}"),
-    _build_shape("postman", "PMAK- [0-9a-f]{24} - [0-9a-f]{30}"),
-    _build_shape("square", f"sq0atp-|sq0csp- [{WORD}]{{22}}"),
-    _build_shape("tailscale", f"tskey- [{WORD}]{{20}}", digit=True),
-    _build_shape("age", "AGE-SECRET-KEY-1 [A-Z0-9]{40}"),
-    _build_shape("jwt", f"eyJ [{WORD}]{{8,1024}} .eyJ [{WORD}]{{8}}", rest=f".{WORD}"),
-    _build_shape(
-        "jwt", f"eyJ [{WORD}]{{8,1024}} . [{WORD}]{{0,1024}} . [{WORD}]{{8}}", rest=f".{WORD}"
-    ),
-    _build_shape(
-        "private-key",
-        f"{_PEM} [A-Za-z0-9+/=]{{16}}",
-        rest=_PEM_REST,
-        closing=_PEM_END,
-        boundary=BOUNDARY + NOT_REDACTED,
-    ),
-    _build_shape(
-        "private-key",
-        rf"{_PEM} Proc-Type:|DEK-Info:|Version:|Comment: [A-Za-z0-9+/=:,.()\s\\-]{{40}}",
-        rest=_PEM_REST,
-        closing=_PEM_END,
-        boundary=BOUNDARY + NOT_REDACTED,
-    ),
-    _build_shape(
-        "private-key",
-        f"{_PEM_REMOVED} [A-Za-z0-9+/=]{{16}}",
-        rest=rf"{_PEM_REST}-",
-        boundary=BOUNDARY + NOT_REDACTED,
-    ),
-    _build_shape(
-        "signed-url",
-        "[0-9a-fA-F]{32}",
-        lead="X-Amz-Signature=|X-Goog-Signature=|x-amz-signature=|x-goog-signature=",
-    ),
-    _build_shape(
-        "bearer", "[A-Za-z0-9._~+/=-]{16}", lead="Bearer~", rest=f"._~+/={WORD}", digit=True
-    ),
-    _build_shape(
-        "url-password",
-        "[A-Za-z0-9._~%!$&*+,;=-]{0,128} : ![*$<{] [^\\s/?#@\"'<>{}\\[\\]\\\\`]{1,256} =@",
-        rest=None,
-        loose_lead=_URL_LEAD,
-        triggers=("://",),
-    ),
+
+SECRET_SHAPES: Final[tuple[SecretShape, ...]] = tuple(
+    map(_build_shape, (*SECRET_RULES, *GITLEAKS_RULES))
 )
 """Literals come first in a row, so that a search for them can be skipped where none occurs."""
 
@@ -328,17 +160,74 @@ QUERY_KEY: Final = 20
 QUOTED_WORD: Final = 20
 """Letters in quotes that are no word of a language any more."""
 
+RANDOM: Final = 16
+"""Letters and digits without a repeat that make one under a name that seldom names a secret."""
+
 SETTLED: Final = 64
 """Characters after which a value that could hold further assignments is not turned down."""
 
-_LEAD: Final = re.compile(
+_KEY: Final = (
     r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt]))"
     + NOT_REDACTED
-    + r"(?P<key>[A-Za-z0-9_.-]{2,64}+(?:\x20[Kk][Ee][Yy])?+)"
-    r"\\{0,4}+[\"'`*]{0,3}+[ \t\xa0]{0,8}+"
-    r"(?P<sep>=>|:=|->|[=:\u21d2\u2192\uff1a\uff1d>])\*{0,3}+[ \t\xa0]{0,8}+"
-    r"(?:(?:[bruf]{1,2}+|\$)(?=[\"']))?+\\{0,4}+(?P<quote>[\"'`]{0,3}+)"
-    r"(?P<scheme>(?i:bearer|basic|token|bot|apikey|digest)\x20{1,4}+)?+"
+    + r"(?P<key>[A-Za-z0-9_.-]{2,64}+(?:\x20(?i:key|by)(?![A-Za-z0-9]))?+)"
+)
+_QUOTE: Final = r"(?:(?:[bruf]{1,2}+|\$)(?=[\"']))?+\\{0,4}+(?P<quote>[\"'`]{0,3}+)"
+
+_SEPARATOR: Final = (
+    r"=>|:=|->|[=:\u21d2\u2192\uff1a\uff1d>|]|,(?=[ ]{0,2}[\"'`])|is\x20(?=[\"'`])"
+    r"|(?<=[ \t])(?=[\"'`])"
+)
+
+# A name and its value: with a separator, as the entry of a YAML block, beside it in quotes, in the
+# next column of a table.
+_LEAD: Final = re.compile(
+    _KEY + r"\\{0,4}+[\"'`*]{0,3}+(?:(?<=[\"'`])\])?+[ \t\xa0]{0,8}+"
+    rf"(?P<sep>{_SEPARATOR})\*{{0,3}}+[ \t\xa0]{{0,8}}+"
+    r"(?:(?<=[:\x20])[|>][+-]?+[ \t]{0,4}+\r?+\n[ \t]{1,16}+)?+"
+    + _QUOTE
+    + r"(?P<scheme>(?i:bearer|basic|token|bot|apikey|digest)\x20{1,4}+|base64:)?+"
+)
+
+# --password VALUE, and API_TOKEN VALUE as in a Dockerfile.
+_SPACED_LEAD: Final = re.compile(
+    r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt]))"
+    + NOT_REDACTED
+    + r"(?P<key>--[A-Za-z][A-Za-z0-9_-]{1,48}+|[A-Z][A-Z0-9]{0,24}+_[A-Z0-9_]{2,40}+)"
+    r"(?P<sep>\x20{1,4}+)(?P<quote>[\"'`]?+)(?P<scheme>(?!))?+"
+)
+
+# name: API_TOKEN, value: VALUE, in YAML, JSON or XML.
+_PAIR_LEAD: Final = re.compile(
+    _KEY + r"\\{0,4}+[\"']?+,?+\s{1,24}+\\{0,4}+[\"']?+[Vv]alue\\{0,4}+[\"']?+\s{0,2}+"
+    r"(?P<sep>[:=])\x20{0,4}+" + _QUOTE + r"(?P<scheme>(?!))?+"
+)
+_LEADS: Final = (_LEAD, _SPACED_LEAD, _PAIR_LEAD)
+
+# What follows a part of a name before its value, in any of these manners.
+_BEHIND_NAME: Final = re.compile(
+    r"[A-Za-z0-9_.-]{2,64}+(?:\x20(?i:key|by)(?![A-Za-z0-9]))?\\{0,4}+"
+    rf"(?:[\"'`*]{{0,3}}+\]?+[ \t\xa0]{{0,8}}+(?:{_SEPARATOR})"
+    r"|[\"']?+,?+\s{1,24}+\\{0,4}+[\"']?+[Vv]alue|(?P<space>\x20))"
+)
+_SPACED_NAME: Final = re.compile(r"--|[A-Z0-9]_|_[A-Z0-9]")
+
+_NAME_PARTS: Final = (
+    "key", "token", "secret", "pass", "auth", "pw", "credential", "cookie", "bearer",
+    "signature", "jwt", "otp", "sess", "srf", "sid", "mfa", "psk", "mnemonic",
+    "identified", "pin",
+)  # fmt: skip
+"""Every name that names a secret, always or now and then, has one of these in it."""
+
+_NAME_SIGNS: Final = f"{ascii_letters}{digits}_.-"
+_NAME_REACH: Final = 72
+"""Characters between the start of a lead and any part of its name, at most."""
+
+_VALUE_WORDS: Final = 3
+"""Words behind a separator, at most: the mark of a block, a scheme, the value."""
+
+_ANY_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,24}+\x20{1,4}+(?=\S|\Z)")
+_ENDS_IN_NAME: Final = re.compile(
+    r"(?<![A-Za-z0-9_.-])(?:--?[A-Za-z0-9_-]{0,50}|[A-Z][A-Z0-9]{0,24}_[A-Z0-9_]{0,40})\x20{0,4}[\"'`]?\Z"
 )
 
 _QUERY_KEY: Final = "query-key"
@@ -346,51 +235,113 @@ _TAG_BEGINS: Final = re.compile(r"[^A-Za-z0-9_.]?<\Z")
 
 _BARE: Final = r"^\s\"'`\\,;&|<>(){}\[\]"
 _QUOTED: Final = r"^\s\"'`\\"
-_COOKIE: Final = r"^\r\n\"'`\\"
 
 # Expansions, placeholders, paths and addresses are told by how they begin.
-_NO_VALUE: Final = r"(?![$<{\[(*%/.~=>]|https?:)"
+_NO_VALUE: Final = r"(?![$<{\[(>]|https?:)"
 
 
 def _value_patterns(characters: str) -> tuple[re.Pattern[str], SecretTail]:
     return re.compile(rf"{_NO_VALUE}[{characters}]{{1,{JUDGED}}}+"), tail_of(characters)
 
 
-_VALUES: Final = {name: _value_patterns(name) for name in (_BARE, _QUOTED, _COOKIE)}
+_VALUES: Final = {name: _value_patterns(name) for name in (_BARE, _QUOTED)}
 
-_TALK: Final = re.compile(
-    r"(?i:u?int\d+|float\d+|str(?:ing)?\d*|utf-?\d+\w*|base\d+(?:url)?|sha-?\d+|md5|v\d[\d.]*"
-    r"|oauth-?2(?:\.0)?|http[s/]?[\d.]+|[a-z]{2}-?\d{3}|ed25519|x509|(?:rsa|aes|ecdsa)-?\d+[\w-]*)"
-    r"|\d{4}-\d\d-\d\d.*"
-    r"|(?:os|process|self|this|config|settings|env|ctx|request|response|options|args|params|data"
-    r"|secrets|vars|inputs|steps|github|matrix|local|var|cfg|opts|kwargs)(?:[.?].*)?",
-    re.DOTALL,
-)
-
-_FILLERS: Final = (REDACTED, "xxxx", "****", "...", "your", "placeholder", "changeme", "example")
 _SIGNS: Final = frozenset("!@#$%^*+=?")
 _CODE_FOLLOWS: Final = ("(", "[", "{")
-_COOKIE_PAIR: Final = re.compile(r"[^\s=;,]{1,64}+=[^\s;,]{6}")
+_COOKIE_NAME: Final = re.compile(r"[A-Za-z0-9_.%-]{1,64}+=")
+_OPEN_BLOCK: Final = re.compile(r"[|>][+-]?+[ \t]{0,4}+\r?+\n?+[ \t]{0,16}+\Z")
+_ODD_STARTS: Final = frozenset("*%/.~=?+-")
+"""Signs with which paths, formats and expressions begin, and seldom a password."""
+
+_WORDS_OF_PATH: Final = re.compile(r"[/._-]")
+
+_QUIET: Final = frozenset(("", " ", "  ", "   ", "    ", ",", "|", "is "))
+"""Separators that separate anything: behind them a value has to look drawn at random."""
+
+_WEAKLY: Final = "weak:"
 
 
 def search_assignment(text: str, start: int) -> SecretMatch | None:
     """The first assignment of a credential whose name starts at or after `start`."""
-    while lead := _LEAD.search(text, start):
+    return _search_lead(_LEAD, find_names(text), text, start)
+
+
+def find_names(text: str, shown: int = 0) -> list[int]:
+    """Where parts of names of secrets stand that a value may belong to, in order; without those
+    whose value ended before `shown`.
+    """
+    if not _may_separate(text):
+        return []
+    lowered = text.lower()
+    if len(lowered) != len(text):  # A few letters become two.
+        lowered = "".join(sign.lower() if sign.isascii() else sign for sign in text)
+    places: list[int] = []
+    for part in _NAME_PARTS:
+        place = lowered.find(part) if part in lowered else -1
+        while place >= 0:
+            if (behind := _BEHIND_NAME.match(text, place)) and (
+                behind["space"] is None
+                or _SPACED_NAME.search(text, max(place - _NAME_REACH, 0), behind.end())
+            ):
+                between = text[behind.end() : shown]
+                if not between or len(between.split(None, _VALUE_WORDS)) <= _VALUE_WORDS:
+                    places.append(place)
+            place = lowered.find(part, place + 1)
+    return sorted(places)
+
+
+def _may_separate(text: str) -> bool:
+    """Whether a name may end before a value, with or without a separator."""
+    return (
+        holds_separator(text)
+        or holds_quote(text)
+        or "--" in text
+        or ("_" in text and CAPITAL_NAME.search(text) is not None)
+    )
+
+
+def _leads_near(
+    leads: re.Pattern[str], names: list[int], text: str, start: int
+) -> Iterator[re.Match[str]]:
+    """Every lead that has one of the names in it, from `start` on."""
+    while (at := bisect_left(names, start)) < len(names):
+        before = text[max(start, names[at] - _NAME_REACH) : names[at]]
+        # The name may be the second of two words.
+        others = before.rstrip(_NAME_SIGNS).removesuffix(" ").rstrip(_NAME_SIGNS)
+        lead = leads.search(text, names[at] - len(before) + len(others))
+        if lead is None:
+            return
+        yield lead
+        start = lead.start() + 1
+
+
+def _search_lead(
+    leads: re.Pattern[str], names: list[int], text: str, start: int
+) -> SecretMatch | None:
+    for lead in _leads_near(leads, names, text, start):
         name = _secret_named_by(lead)
         if name is not None:
-            pattern, rest = _VALUES[_value_kind(lead, name)]
-            value = pattern.match(text, lead.end())
-            if value is not None and _is_credential(lead, name, value[0], text[value.end() :][:1]):
-                end = rest.full.match(text, value.end())
-                return SecretMatch(
-                    lead.start(),
-                    lead.end(),
-                    end.end() if end else value.end(),
-                    ASSIGNMENT_RULE,
-                    rest,
-                )
-        start = lead.start() + 1
+            pattern, rest = _VALUES[_value_kind(lead)]
+            starts = _value_start(lead, name), lead.end()
+            # A pair of a cookie is no value, a scheme without a value may be one.
+            for at in starts[:1] if name == "cookie" else dict.fromkeys(starts):
+                value = pattern.match(text, at)
+                if value and _is_credential(
+                    lead, name, value[0], text[value.end() : value.end() + 1]
+                ):
+                    end = rest.full.match(text, value.end())
+                    stop = end.end() if end else value.end()
+                    return SecretMatch(lead.start(), at, stop, ASSIGNMENT_RULE, rest)
     return None
+
+
+def _value_start(lead: re.Match[str], name: str) -> int:
+    """Behind any scheme that a header names, and behind the name of a cookie."""
+    if name not in ("authorization", "cookie") or lead["sep"] == ">" or lead["scheme"]:
+        return lead.end()
+    pattern = _ANY_SCHEME if name == "authorization" else _COOKIE_NAME
+    found = pattern.match(lead.string, lead.end())
+    return found.end() if found else lead.end()
 
 
 def is_assigned_secret(name: str, value: str) -> bool:
@@ -399,59 +350,102 @@ def is_assigned_secret(name: str, value: str) -> bool:
     return match is not None and match.start == 0
 
 
-def find_open_assignment(text: str, start: int) -> tuple[int, int] | None:
+def find_open_assignment(text: str, start: int, names: list[int]) -> tuple[int, int] | None:
     """Start of the name and of the value of an assignment that the end of the text cuts off."""
-    while lead := _LEAD.search(text, start):
+    opened = [found for leads in _LEADS if (found := _find_open_lead(leads, names, text, start))]
+    if not opened:
+        return None
+    return min(start for start, _ in opened), min(value for _, value in opened)
+
+
+def _find_open_lead(
+    leads: re.Pattern[str], names: list[int], text: str, start: int
+) -> tuple[int, int] | None:
+    for lead in _leads_near(leads, names, text, start):
         name = _secret_named_by(lead)
-        if name is not None and _is_open(lead, name, text):
-            return lead.start(), lead.end()
-        start = lead.start() + 1
+        if name is not None and (value := _open_value(lead, name, text)) is not None:
+            return lead.start(), value
     return None
+
+
+def ends_in_name(text: str) -> bool:
+    """Whether a value may follow without a separator that can be seen."""
+    near = text[-_NEAR:]
+    return ("-" in near or "_" in near) and _ENDS_IN_NAME.search(near) is not None
 
 
 def _secret_named_by(lead: re.Match[str]) -> str | None:
     """What the name before a separator says. ``>`` is a separator at the end of a tag, which is no
-    type of a type; a plain ``key`` is a name in the query of a URL.
+    type of a type; ``|`` between the columns of a table; a plain ``key`` is a name in the query of
+    a URL.
     """
-    key, sep = lead["key"], lead["sep"]
-    if sep == ">" and not _TAG_BEGINS.match(lead.string[max(lead.start() - 2, 0) : lead.start()]):
+    key, sep, before = (
+        lead["key"],
+        lead["sep"],
+        lead.string[max(lead.start() - 2, 0) : lead.start()],
+    )
+    if sep == ">" and not _TAG_BEGINS.match(before):
         return None
-    if key == "key" and sep == "=" and lead.string[max(lead.start() - 1, 0) :][:1] in ("?", "&"):
+    if sep == "|" and "|" not in before:
+        return None
+    if key == "key" and sep == "=" and before[-1:] in ("?", "&"):
         return _QUERY_KEY
-    return secret_name(key)
+    name = secret_name(key)
+    if name is None and (weak := weak_name(key)):
+        return f"{_WEAKLY}{weak}"
+    return name
 
 
-def _is_open(lead: re.Match[str], name: str, text: str) -> bool:
-    kind = _value_kind(lead, name)
-    pattern, rest = _VALUES[kind]
-    run = rest.run.match(text, lead.end())
+def _open_value(lead: re.Match[str], name: str, text: str) -> int | None:
+    """Where the value starts, if the end of the text cuts it off."""
+    pattern, rest = _VALUES[_value_kind(lead)]
+    at = _value_start(lead, name)
+    run = rest.run.match(text, at)
     if run is None or run.end() < len(text):
-        return False
+        return len(text) if _OPEN_BLOCK.match(text, at) else None
     if len(run[0]) < JUDGED:
-        return True
-    value = pattern.match(text, lead.end())
-    return value is not None and _is_credential(lead, name, value[0], "")
+        return lead.end() if name == "authorization" else at
+    value = pattern.match(text, at)
+    return at if value is not None and _is_credential(lead, name, value[0], "") else None
 
 
-def _value_kind(lead: re.Match[str], name: str) -> str:
-    if name == "cookie" and lead["sep"] == ":":
-        return _COOKIE
+def _value_kind(lead: re.Match[str]) -> str:
     return _QUOTED if lead["quote"] else _BARE
 
 
-def _is_credential(lead: re.Match[str], name: str, value: str, following: str) -> bool:
-    if _value_kind(lead, name) == _COOKIE:
-        return _COOKIE_PAIR.match(value) is not None
+def _is_credential(  # noqa: PLR0911 - one answer for each way in which a value is written
+    lead: re.Match[str], name: str, value: str, following: str
+) -> bool:
     if lead["sep"] == ">" and not value[0].isalnum():
         return False
+    if name == "cookie" and lead["sep"] == ":":
+        return _value_start(lead, name) > lead.end() and len(value) >= MIXED
+    if name.startswith(_WEAKLY):
+        return _is_weak_credential(lead, name, value, following)
     if len(value) >= SETTLED and ("=" in value or ":" in value):
         return True
-    if not lead["quote"] and following in _CODE_FOLLOWS and len(value) < JUDGED:
+    is_call = not lead["quote"] and following in _CODE_FOLLOWS and len(value) < JUDGED
+    if is_call or is_talk(value) or (value[0] in _ODD_STARTS and not _is_strong(value)):
         return False
-    lowered = value.lower()
-    if any(filler in lowered for filler in _FILLERS) or _TALK.fullmatch(value):
-        return False
+    if lead["sep"] in _QUIET and not lead["key"].startswith("--"):
+        return _is_strong(value) if lead["quote"] else is_random(value, SIGNED)
     return _is_random(lead, name, value)
+
+
+def _is_strong(value: str) -> bool:
+    """Whether a value is no path, no format and no expression, although it may begin like one."""
+    run = max(_WORDS_OF_PATH.split(value), key=len)
+    is_mixed = any(map(str.isdigit, run)) and any(map(str.isalpha, run))
+    if value[0] in "/.~":
+        return is_mixed and len(run) >= SIGNED and run.lower() != run and run.upper() != run
+    return is_mixed and len(run) >= MIXED
+
+
+def _is_weak_credential(lead: re.Match[str], name: str, value: str, following: str) -> bool:
+    """A value under a name that seldom names a secret: no call, and drawn at random."""
+    if not lead["quote"] and following in _CODE_FOLLOWS:
+        return False
+    return is_random(value, SIGNED if name == f"{_WEAKLY}pass" else RANDOM)
 
 
 def _is_random(lead: re.Match[str], name: str, value: str) -> bool:
@@ -460,7 +454,7 @@ def _is_random(lead: re.Match[str], name: str, value: str) -> bool:
     if name == _QUERY_KEY:
         return letters and digits and len(value) >= QUERY_KEY
     if digits and not letters:
-        return name == "password" and len(value) >= MIXED
+        return name == "password" and len(value) >= MIXED and value.isdigit()
     if digits:
         return len(value) >= MIXED
     if lead["scheme"]:
@@ -488,6 +482,17 @@ _LOGIN: Final = re.compile(
     r"-(?<![^\s\"'`(]-)(?:[A-Za-z]{0,8}?u|-user|-proxy-user)[\s=]{0,2}+(?P<quote>[\"'`]?+)"
     r"(?P<name>[^\s:\"'`$<{/]{0,64}+):"
 )
+
+# Programs that take a password by a single letter, and a pair of a name and a password in code.
+_ARGUMENTS: Final = r"(?:[^\n|;&]{0,100}?\x20)?"
+_OPTION: Final = re.compile(
+    r"(?<![A-Za-z0-9_.-])(?:"
+    rf"(?:mysql[a-z]{{0,8}}+|mariadb[a-z-]{{0,8}}+)\x20{_ARGUMENTS}-p(?![\s-])"
+    rf"|(?:docker|podman|nerdctl|oras|registry)\x20login\x20{_ARGUMENTS}-p\x20?"
+    rf"|sshpass\x20-p\x20?|redis-cli\x20{_ARGUMENTS}-a\x20?"
+    r"|auth\x20?=\x20?\(\x20?(?P<name>[\"'][^\"'\n]{0,64}+[\"']),\x20?(?=[\"'])"
+    r")(?P<quote>[\"'`]?+)"
+)
 _GROUPS: Final = frozenset((
     "adm", "admin", "app", "daemon", "docker", "group", "nobody", "nogroup", "root", "staff",
     "sudo", "users", "wheel", "www", "www-data",
@@ -500,12 +505,29 @@ def may_hold_login(text: str) -> bool:
     return "-" in text and _LOGIN.search(text) is not None
 
 
+def may_hold_option(text: str) -> bool:
+    """The same for passwords without a separator before them."""
+    if "auth=" not in text and "auth =" not in text and "-" not in text:
+        return False
+    programs = ("auth", "mysql", "mariadb", " login ", "sshpass", "redis-cli")
+    return any(name in text for name in programs) and _OPTION.search(text) is not None
+
+
 def search_login(text: str, start: int) -> SecretMatch | None:
     """The first password that an option names behind a user, as in ``curl -u name:password``."""
-    while lead := _LOGIN.search(text, start):
+    return _search_password(_LOGIN, text, start)
+
+
+def search_option(text: str, start: int) -> SecretMatch | None:
+    """The first password that an option of its program names, as in ``mysql -pPASSWORD``."""
+    return _search_password(_OPTION, text, start)
+
+
+def _search_password(leads: re.Pattern[str], text: str, start: int) -> SecretMatch | None:
+    while lead := leads.search(text, start):
         pattern, rest = _VALUES[_QUOTED if lead["quote"] else _BARE]
         value = pattern.match(text, lead.end())
-        if value is not None and _is_password(lead["name"], value[0]):
+        if value is not None and _is_password(lead["name"] or "", value[0]):
             end = rest.full.match(text, value.end())
             stop = end.end() if end else value.end()
             return SecretMatch(lead.start(), lead.end(), stop, LOGIN_RULE, rest)
@@ -515,12 +537,20 @@ def search_login(text: str, start: int) -> SecretMatch | None:
 
 def find_open_login(text: str, start: int) -> tuple[int, int] | None:
     """Start of the option and of the password that the end of the text cuts off."""
-    while lead := _LOGIN.search(text, start):
+    kinds = (_LOGIN, _OPTION) if may_hold_option(text) else (_LOGIN,)
+    opened = [found for leads in kinds if (found := _find_open_password(leads, text, start))]
+    if not opened:
+        return None
+    return min(start for start, _ in opened), min(value for _, value in opened)
+
+
+def _find_open_password(leads: re.Pattern[str], text: str, start: int) -> tuple[int, int] | None:
+    while lead := leads.search(text, start):
         pattern, rest = _VALUES[_QUOTED if lead["quote"] else _BARE]
         run = rest.run.match(text, lead.end())
         if run is not None and run.end() == len(text):
             value = pattern.match(text, lead.end())
-            if len(run[0]) < JUDGED or (value and _is_password(lead["name"], value[0])):
+            if len(run[0]) < JUDGED or (value and _is_password(lead["name"] or "", value[0])):
                 return lead.start(), lead.end()
         start = lead.start() + 1
     return None
@@ -529,7 +559,9 @@ def find_open_login(text: str, start: int) -> tuple[int, int] | None:
 def _is_password(name: str, value: str) -> bool:
     """Whether it is no group of a user, no port of a host and no path on it."""
     lowered = value.lower()
-    if value == name or lowered in _GROUPS or any(filler in lowered for filler in _FILLERS):
+    if value == name or lowered in _GROUPS or is_talk(value):
+        return False
+    if value[0] in _ODD_STARTS and not _is_strong(value):
         return False
     if value.isdigit():
         return len(value) > _PORT and not name.isdigit()
@@ -549,9 +581,8 @@ _NEAR: Final = 96
 
 _ENDING: Final = 3
 
-_WORD: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
-
-_AROUND_SEPARATOR: Final = " \t\xa0\"'`*\\-"
+PREFIXED: Final = 30
+"""Characters of a token behind the short word of its maker."""
 
 _WIDE_SEPARATORS: Final = "\u21d2\u2192\uff1a\uff1d"
 
@@ -566,6 +597,11 @@ def holds_separator(text: str) -> bool:
     )
 
 
+def holds_quote(text: str) -> bool:
+    """Whether a value may stand in quotes, or in a column, beside its name."""
+    return "'" in text or '"' in text or "`" in text or "|" in text
+
+
 class Secret(msgspec.Struct, frozen=True):
     """A stretch of text that must not be shown, and the rule that found it."""
 
@@ -576,14 +612,14 @@ class Secret(msgspec.Struct, frozen=True):
 
 def find_secrets(text: str) -> list[Secret]:
     """All secrets in a text, in order, never overlapping."""
-    if not may_hold_secret(text):
+    if len(text) < SHORTEST:
         return []
     return [Secret(found.value, found.end, found.rule) for found in scan_secrets(text, 0)]
 
 
-def scan_secrets(text: str, start: int) -> Iterator[SecretMatch]:
+def scan_secrets(text: str, start: int, names: list[int] | None = None) -> Iterator[SecretMatch]:
     """Matches from left to right; what stands before `start` is seen, but starts nothing."""
-    searches = _searches_for(text)
+    searches = _searches_for(text, find_names(text) if names is None else names)
     ahead: list[SecretMatch | None] = [search(text, start) for search in searches]
     while True:
         first = min((match for match in ahead if match), key=_start_of, default=None)
@@ -599,141 +635,160 @@ def _start_of(match: SecretMatch) -> int:
     return match.start
 
 
-def _searches_for(text: str) -> list[Callable[[str, int], SecretMatch | None]]:
+def _searches_for(text: str, names: list[int]) -> list[Callable[[str, int], SecretMatch | None]]:
     searches: list[Callable[[str, int], SecretMatch | None]] = [
-        shape.search
-        for shape in SECRET_SHAPES
-        if any(trigger in text for trigger in shape.triggers)
+        SECRET_SHAPES[order].search for order in sorted(set(_find_tokens(text)))
     ]
-    if holds_separator(text):
-        searches += search_assignment, search_login
+    if names:
+        searches += (partial(_search_lead, leads, names) for leads in _LEADS)
+    if ":" in text and may_hold_login(text):
+        searches.append(search_login)
+    if may_hold_option(text):
+        searches.append(search_option)
     return searches
 
 
-def _triggers_by_ending(mark: str) -> dict[str, tuple[str, ...]]:
+class _Marked(msgspec.Struct, frozen=True):
+    """A trigger, where in it the mark stands, whether it begins a word, and its row."""
+
+    trigger: str
+    place: int
+    begins: bool
+    order: int
+
+
+def _triggers_by_ending(mark: str) -> dict[str, tuple[_Marked, ...]]:
     """The triggers with this mark, by the few characters that end with it."""
-    endings: dict[str, tuple[str, ...]] = {}
-    for trigger in (trigger for shape in SECRET_SHAPES for trigger in shape.triggers):
-        end = trigger.find(mark) + 1
-        if end >= _ENDING:
-            ending = trigger[end - _ENDING : end]
-            endings[ending] = (*endings.get(ending, ()), trigger)
+    endings: dict[str, tuple[_Marked, ...]] = {}
+    for order, shape in enumerate(SECRET_SHAPES):
+        for trigger in shape.triggers:
+            places = [at for at, sign in enumerate(trigger) if sign == mark and at + 1 >= _ENDING]
+            if places and not shape.loose:
+                ending = trigger[places[0] + 1 - _ENDING : places[0] + 1]
+                found = _Marked(trigger, places[0], begins=shape.begins_word, order=order)
+                endings[ending] = (*endings.get(ending, ()), found)
     return endings
 
 
-_DASHED: Final = _triggers_by_ending("-")
-_SCORED: Final = _triggers_by_ending("_")
-_DOTTED: Final = _triggers_by_ending(".")
-_JSON: Final = _triggers_by_ending("J")
+_MARKS: Final = tuple((mark, _triggers_by_ending(mark)) for mark in "-_J.")
+
+_RARE_FIRST: Final = "=:$~(/QZXJKVBYUWFPGHDMLCRNSOITAE421vp"
+
+
+_Triggers = tuple[tuple[str, int], ...]
+
+
+def _triggers_by_rare_sign() -> dict[str, _Triggers]:
+    """The other triggers, with their rows, by the rarest of their signs."""
+    marked = {row.trigger for _, table in _MARKS for rows in table.values() for row in rows}
+    gates: dict[str, _Triggers] = {}
+    for order, shape in enumerate(SECRET_SHAPES):
+        for trigger in shape.triggers:
+            if trigger not in marked and trigger not in _PREFIXED:
+                sign = next((sign for sign in _RARE_FIRST if sign in trigger), "")
+                sign = ":" if trigger == "AC" else sign  # An account's id, and its secret behind.
+                gates[sign] = (*gates.get(sign, ()), (trigger, order))
+    return gates
+
+
+_PREFIXED: Final = {
+    shape.triggers[0]: order
+    for order, shape in enumerate(SECRET_SHAPES)
+    if shape.triggers in (("_",), ("-",))
+}
+_GATES: Final = _triggers_by_rare_sign()
+_ANY_CASE: Final = tuple(_GATES.items())
+_NO_CAPITALS: Final = tuple(gate for gate in _ANY_CASE if not gate[0].isupper())
+_CAPITALS: Final = re.compile(r"[A-Z](?:[A-Z0-9]|(?<=B)[eo]|(?<=W)e)")
+"""What every trigger under a capital has in it."""
+
+
+# One of these signs is in nearly every secret, and in few words and names of files.
+_TOKEN_SIGN: Final = re.compile(r"[A-Z0-9$(:=_~-]")
+_ANY_SIGN: Final = re.compile(r"[A-Z0-9$(:=_~\->\"'`|\u21d2\u2192\uff1a\uff1d]")
+_GLANCED: Final = 64
+"""Characters of a text in which looking for one of many signs is quicker than for each of them."""
+
+_BARE_TRIGGERS: Final = tuple(
+    trigger
+    for shape in SECRET_SHAPES
+    for trigger in shape.triggers
+    if not shape.digit and not _TOKEN_SIGN.search(trigger)
+)
 
 
 def may_hold_secret(text: str) -> bool:
     """Whether a search is worth it: false means that there is no secret in the text."""
-    return len(text) >= SHORTEST and (
-        may_hold_token(text)
-        or ("=" in text and _has_named(text, "="))
-        or (":" in text and (_has_named(text, ":") or may_hold_login(text)))
-        or (">" in text and _has_named(text, ">"))
-        or (not text.isascii() and any(_has_named(text, mark) for mark in _WIDE_SEPARATORS))
+    return (
+        len(text) >= SHORTEST
+        and (len(text) > _GLANCED or _ANY_SIGN.search(text) or _has_bare_trigger(text))
+        and (
+            may_hold_token(text)
+            or bool(find_names(text))
+            or (":" in text and may_hold_login(text))
+            or may_hold_option(text)
+        )
     )
+
+
+CAPITAL_NAME: Final = re.compile(r"(?:^|[A-Z0-9])_(?:[A-Z0-9]|$)")
+"""A part of a name in capitals, such as ``API_TOKEN``."""
 
 
 def may_hold_token(text: str) -> bool:
-    """The same for secrets that no name and separator come before."""
-    # Looking for one character is many times cheaper than looking for two, hence the pairs.
-    return len(text) >= SHORTEST and (
-        ("-" in text and _has_marked(text, "-", _DASHED))
-        or ("_" in text and _has_marked(text, "_", _SCORED))
-        or ("J" in text and _has_marked(text, "J", _JSON))
-        or ("K" in text and ("AKIA" in text or "SK" in text))
-        or ("I" in text and "S" in text and "ASIA" in text)
-        or ("B" in text and ("Bot " in text or ("-" in text and "-----BEGIN " in text)))
-        or ("/" in text and ("hooks.slack.com/" in text or "/api/webhooks/" in text))
-        or ("(" in text and ("run('" in text or 'run("' in text))
-        or (_has_digit(text) and _has_digit_shape(text))
+    """The same for secrets that no name comes before."""
+    return (
+        len(text) >= SHORTEST
+        and (len(text) > _GLANCED or _TOKEN_SIGN.search(text) or _has_bare_trigger(text))
+        and next(_find_tokens(text), None) is not None
     )
 
 
-def _has_marked(text: str, mark: str, endings: dict[str, tuple[str, ...]]) -> bool:
-    place = text.find(mark, 2)
+def _has_bare_trigger(text: str) -> bool:
+    return "." in text and any(trigger in text for trigger in _BARE_TRIGGERS)
+
+
+def _find_tokens(text: str) -> Iterator[int]:
+    """The rows of which a trigger stands in a text."""
+    # Looking for one character is many times cheaper than looking for two, hence the tables.
+    for mark, endings in _MARKS:
+        if mark in text:
+            yield from _find_marked(text, mark, endings)
+    is_low = text.islower() or _CAPITALS.search(text) is None
+    for sign, triggers in _NO_CAPITALS if is_low else _ANY_CASE:
+        if sign in text:
+            for trigger, order in triggers:
+                if trigger in text and (trigger != "://" or "@" in text):
+                    yield order
+
+
+def _find_marked(text: str, mark: str, endings: dict[str, tuple[_Marked, ...]]) -> Iterator[int]:
+    place = text.find(mark)
     while place >= 0:
-        triggers = endings.get(text[place - 2 : place + 1])
-        if triggers is not None and _starts_here(text, place, mark, triggers):
-            return True
+        for row in endings.get(text[max(place - 2, 0) : place + 1], ()):
+            start = place - row.place
+            is_here = start >= 0 and text.startswith(row.trigger, start)
+            if is_here and (not row.begins or _is_boundary(text, start)):
+                yield row.order
+        word = text[place + 1 : place + 1 + PREFIXED] if mark in _PREFIXED else ""
+        if len(word) == PREFIXED and word.isalnum():
+            yield _PREFIXED[mark]
         place = text.find(mark, place + 1)
-    return False
-
-
-def _starts_here(text: str, place: int, mark: str, triggers: tuple[str, ...]) -> bool:
-    for trigger in triggers:
-        start = place - trigger.index(mark)
-        if start >= 0 and text.startswith(trigger, start) and _is_boundary(text, start):
-            return True
-    return False
 
 
 def _is_boundary(text: str, start: int) -> bool:
     if start == 0:
         return True
     before = text[start - 1]
-    if before not in _WORD:
+    if not (before.isascii() and before.isalnum()):
         return True
     return "\\" in text[start - 2 : start - 1] or "%" in text[max(start - 3, 0) : start]
 
 
-def _has_named(text: str, separator: str) -> bool:
-    """Whether a separator follows a name that may be a secret's, or belongs to another shape."""
-    if "@" in text and "://" in text:
-        return True
-    place = text.find(separator)
-    while place >= 0:
-        near = text[place - _NEAR : place] if place > _NEAR else text[:place]
-        near = near.rstrip(_AROUND_SEPARATOR)
-        if may_name_secret(near[near.rfind(" ") + 1 :]) or text[place + 1 : place + 2] == "A":
-            return True
-        place = text.find(separator, place + 1)
-    return False
-
-
 def may_name_secret(name: str) -> bool:
-    """Parts of names of secrets; `AC` and `sig` belong to shapes with a separator inside."""
+    """Whether a part of the name of a secret stands in a text."""
     lowered = name.lower()
-    return (
-        "key" in lowered
-        or "token" in lowered
-        or "secret" in lowered
-        or "pass" in lowered
-        or "pwd" in lowered
-        or "credential" in lowered
-        or "authorization" in lowered
-        or "cookie" in lowered
-        or "bearer" in lowered
-        or "ignature" in lowered
-        or "AC" in name
-        or name[-3:] == "sig"
-    )
-
-
-def _has_digit(text: str) -> bool:
-    return (
-        "0" in text
-        or "1" in text
-        or "2" in text
-        or "3" in text
-        or "4" in text
-        or "5" in text
-        or "6" in text
-        or "7" in text
-        or "8" in text
-        or "9" in text
-    )
-
-
-def _has_digit_shape(text: str) -> bool:
-    """Shapes that are no secret without a digit."""
-    return (
-        ("." in text and _has_marked(text, ".", _DOTTED))
-        or ("z" in text and "I" in text and "AIza" in text)
-        or ("B" in text and "Bearer " in text)
-        or "dapi" in text
-    )
+    for part in _NAME_PARTS:  # noqa: SIM110 - a loop is much faster than a generator here
+        if part in lowered:
+            return True
+    return False
