@@ -673,6 +673,7 @@ export interface ProjectedTurn {
   taskId?: string | null;
   subagentId?: string | null;
   workerId?: string | null;
+  parentTaskId?: string | null;
   jobId?: string | null;
   threadId?: string | null;
   failureCategory?: string | null;

@@ -6,7 +6,7 @@ turn), and compares the state with the account of the facts. What a reducer gets
 unchanged stream is reported there and not again here.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from random import Random
 from typing import Final
@@ -395,6 +395,8 @@ def check_child_turns(delivery: Delivery) -> Problems:
     for name, ids in {**_CARRIERS, "a child of the thread": child}.items():
         for end in TURN_ENDS:
             for place in sorted({len(delivery.events) // 2, len(delivery.events) - 1}):
+                if not _is_marked_enough(ids, delivery.events[:place]):
+                    continue
                 events, _ = insert_after(delivery.events, place, "turn.started", {}, **ids)
                 failure = {"failureCategory": "timeout", "recoveryHint": "Try again."}
                 payload = failure if end == "turn.failed" else {}
@@ -403,6 +405,14 @@ def check_child_turns(delivery: Delivery) -> Problems:
                 changed = [key for key in _OWN_RUNTIME if shown.get(key) != straight.get(key)]
                 if changed:
                     yield f"{end} of {name} changes the thread's {', '.join(changed)}"
+
+
+def _is_marked_enough(ids: Mapping[str, str | None], before: Sequence[Wire]) -> bool:
+    """Whether what a turn carries makes it a child's. A task above it alone does so only beside
+    turns of the thread, because an agent's own turn may carry one.
+    """
+    is_loose = "parentTaskId" in ids
+    return not is_loose or any(event.get("eventClass") == "turn.started" for event in before)
 
 
 _ID_COMBINATIONS: Final = tuple(

@@ -169,8 +169,8 @@ class RecordingHost:
     def standing_rule(self, subject: RuleSubject) -> str | None:
         return self._host.standing_rule(subject)
 
-    async def await_open(self, action_id: str) -> Decision:
-        return await self._host.await_open(action_id)
+    async def await_open(self, action_id: str, shown: str | None = None) -> Decision:
+        return await self._host.await_open(action_id, shown)
 
     async def mark_applied(self, decision: Decision) -> None:
         await self._host.mark_applied(decision)

@@ -32,7 +32,7 @@ from factwire.conformance.delivery_streams import fixture_streams
 from factwire.conformance.fixture_checks import fixture_cases, fixture_findings, fixtures
 from factwire.conformance.law_checks import law_cases
 from factwire.conformance.limits import CASE_SECONDS, TRIAL_SECONDS
-from factwire.conformance.provider_checks import Make, provider_results
+from factwire.conformance.provider_checks import Make, TookTooLong, provider_results, run_in_time
 from factwire.conformance.provider_minimums import PROMPTS
 from factwire.conformance.reducers import factwire_reducer
 from factwire.conformance.report import Report, Subject, build_report
@@ -40,7 +40,6 @@ from factwire.conformance.rule_checks import rule_cases
 from factwire.conformance.scenario import scenarios
 from factwire.conformance.screen_checks import check_screens
 from factwire.conformance.stream_checks import JudgedStream, check_streams
-from factwire.conformance.time_limits import TookTooLong, run_in_time
 from factwire.conformance.ui_checks import mapping_cases
 from factwire.facts import CapabilityManifest, Fixture, id_of, read_item
 from factwire.runtime import Provider

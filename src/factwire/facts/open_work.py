@@ -148,6 +148,7 @@ class SavedWork(msgspec.Struct, frozen=True, array_like=True):
     begun: list[str]
     begun_beside: list[str]
     running: str | None = None
+    has_plain_turn: bool = False
 
 
 class OpenWork:
@@ -156,7 +157,16 @@ class OpenWork:
     With a `limit`, what was opened first is forgotten when more than that many are open.
     """
 
-    __slots__ = ("_begun", "_begun_beside", "_count", "_limit", "_open", "_running", "ended")
+    __slots__ = (
+        "_begun",
+        "_begun_beside",
+        "_count",
+        "_has_plain_turn",
+        "_limit",
+        "_open",
+        "_running",
+        "ended",
+    )
 
     def __init__(self, ended: IdMemory, limit: int | None = None) -> None:
         self._open: dict[str, dict[str, dict[str, None]]] = {}
@@ -166,6 +176,7 @@ class OpenWork:
         self._begun: IdMemory = ended.copy()
         self._begun_beside: IdMemory = ended.copy()
         self._running: str | None = None
+        self._has_plain_turn = False
 
     def open_turn(self, fact: Fact) -> None:
         """The turn that a fact submits or starts begins."""
@@ -175,6 +186,8 @@ class OpenWork:
         self.begin_turn(turn, *marks, beside=is_beside)
         if is_start and not is_beside:
             self._running = turn
+        if not is_beside and loose_entity_of(fact) is None:
+            self._has_plain_turn = True
 
     def follow_turn(self, fact: Fact) -> bool:
         """Take in what begins or ends a turn; whether the fact is about one of the thread."""
@@ -185,9 +198,12 @@ class OpenWork:
             self.end_turn(id_of(fact, "turnId"))
         return is_own
 
-    def restore_running(self, turn: str | None) -> None:
-        """The turn of the thread that runs, as a state has it."""
+    def restore_running(self, turn: str | None, *, has_plain_turn: bool) -> None:
+        """The turn of the thread that runs, as a state has it, and whether the thread ever began
+        one without naming a worker or a task above.
+        """
         self._running = turn
+        self._has_plain_turn = has_plain_turn
 
     def begin_turn(self, turn: str | None, *marks: str | None, beside: bool) -> None:
         """A turn of the thread begins, or one that somebody takes `beside` it; `marks` are the task
@@ -203,8 +219,8 @@ class OpenWork:
     def is_of_thread(self, fact: Fact) -> bool:
         """Whether a fact about a turn is about one of the thread itself. Where only a worker or a
         task above it speaks against that, the opening decides: a turn that begins while none of the
-        thread runs is the thread's own, and what is reported of it later is, too, unless it names a
-        task or a worker that the opening did not.
+        thread runs is the thread's own if all of the thread's turns begin like that, and what is
+        reported of it later is, too, unless it names a task or a worker that the opening did not.
         """
         entity, turn = loose_entity_of(fact), id_of(fact, "turnId")
         if entity is None:
@@ -212,7 +228,8 @@ class OpenWork:
         if turn is None or turn in self._begun_beside:
             return False
         if fact.event_class in TURN_OPENERS:
-            return self._running is None
+            is_expected = turn in self._begun or not self._has_plain_turn
+            return self._running is None and is_expected
         return (turn if entity.id is None else _mark_key(turn, entity.id)) in self._begun
 
     def is_turn_of(self, fact: Fact) -> bool:
@@ -296,6 +313,7 @@ class OpenWork:
             begun=[*self._begun],
             begun_beside=[*self._begun_beside],
             running=self._running,
+            has_plain_turn=self._has_plain_turn,
         )
 
     def restore(self, saved: "SavedWork") -> None:
@@ -307,6 +325,7 @@ class OpenWork:
             for name in names:
                 memory.add(name)
         self._running = saved.running
+        self._has_plain_turn = saved.has_plain_turn
 
     def _list_open_in(self, turn: str) -> Iterator[tuple[str, str]]:
         for subject, ids in self._open[turn].items():
@@ -317,6 +336,7 @@ class OpenWork:
         twin._count = self._count
         twin._begun, twin._begun_beside = self._begun.copy(), self._begun_beside.copy()
         twin._running = self._running
+        twin._has_plain_turn = self._has_plain_turn
         twin._open = {
             turn: {subject: dict(ids) for subject, ids in subjects.items()}
             for turn, subjects in self._open.items()

@@ -180,7 +180,8 @@ class Run(ThreadRow, kw_only=True):
     """One turn of an agent. A `held` one waits until a person goes on after a stop; a `cancelling`
     one was asked to stop and has not ended. `reason` is why it was cancelled; one that was
     cancelled as `steered` never ran, because the run `steered_into` took its prompt. `by` is
-    who asked for it, `cancelled_by` who stopped it.
+    who asked for it, `cancelled_by` who stopped it; `under` is a task or a worker that its first
+    fact names above it.
     """
 
     run_id: str
@@ -200,6 +201,7 @@ class Run(ThreadRow, kw_only=True):
     steered_into: str | None = None
     by: Person | None = None
     cancelled_by: Person | None = None
+    under: str | None = None
 
 
 class RunProcess(Resource, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ is, even where both go by the same turn id. Why a turn failed is kept on the tur
 one does not hide it.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -58,6 +59,7 @@ class ProjectedTurn(View):
     task_id: str | None = None
     subagent_id: str | None = None
     worker_id: str | None = None
+    parent_task_id: str | None = None
     job_id: str | None = None
     thread_id: str | None = None
     failure_category: str | None = None
@@ -100,10 +102,19 @@ def _is_opened_by_thread(draft: "StateDraft", fact: Fact) -> bool:
         turn.turn_id == turn_id and turn.entity is not None for turn in turns.values()
     ):
         return False
-    if fact.event_class in TURN_OPENERS:
-        return draft.state.runtime.active_turn_id is None
     turn = turns.get(turn_id)
+    if fact.event_class in TURN_OPENERS:
+        is_free = draft.state.runtime.active_turn_id is None
+        return is_free and (turn is not None or not has_plain_turn(turns))
     return turn is not None and entity.id in (None, turn.task_id, turn.worker_id)
+
+
+def has_plain_turn(turns: Mapping[str, ProjectedTurn]) -> bool:
+    """Whether a thread ever began a turn without naming a worker or a task above."""
+    return any(
+        turn.entity is None and turn.worker_id is None and turn.parent_task_id is None
+        for turn in turns.values()
+    )
 
 
 def _descends_from_teammate(draft: "StateDraft", fact: Fact) -> bool:
@@ -308,6 +319,8 @@ def _update_turn(draft: "StateDraft", fact: Fact, status: str) -> None:
     draft.memory.has_turns_beside |= entity is not None
     start = read_payload(fact, TurnStartPayload)
     child = fact.thread_id if fact.thread_id != draft.state.thread_id else None
+    is_first = turn.submitted_at is None and turn.started_at is None
+    is_below = is_first and loose_entity_of(fact) is not None
     draft.fill(
         turn,
         path,
@@ -315,6 +328,7 @@ def _update_turn(draft: "StateDraft", fact: Fact, status: str) -> None:
         agent_id=fact.agent_id or start.agent_id,
         task_id=task_of(fact),
         worker_id=id_of(fact, "workerId") if status in ("submitted", "running") else None,
+        parent_task_id=id_of(fact, "parentTaskId") if is_below else None,
         subagent_id=entity.id if entity and entity.kind == "subagent" else None,
         job_id=entity.id if entity and entity.kind == "job" else None,
         thread_id=(entity.id if entity and entity.kind == "thread" else None) or child,

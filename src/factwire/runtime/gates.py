@@ -30,6 +30,7 @@ from factwire.facts.outcomes import (
 from factwire.projection import ProjectionState
 from factwire.projection.actions import Action, is_answered
 from factwire.projection.tools import is_open
+from factwire.projection.turns import has_plain_turn
 from factwire.runtime.errors import GateRefused, TurnAlreadyActive
 from factwire.runtime.limits import ANSWERED_ACTIONS, ENDED_TURNS
 
@@ -103,7 +104,7 @@ class Gates:
         for turn in state.turns.values():
             is_beside = turn.entity is not None
             gates._work.begin_turn(turn.turn_id, turn.task_id, turn.worker_id, beside=is_beside)
-        gates._work.restore_running(gates.active_turn)
+        gates._work.restore_running(gates.active_turn, has_plain_turn=has_plain_turn(state.turns))
         return gates
 
     def _restore_action(self, action: Action) -> None:

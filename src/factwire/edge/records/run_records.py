@@ -215,8 +215,16 @@ def _add_run(
             work_dir=text_at(payload, "workspace"),
             worktree=_read_worktree(payload),
             by=to_person(payload.get("by")),
+            under=_find_above(fact),
         ),
     )
+
+
+def _find_above(fact: Fact) -> str | None:
+    """The task or the worker that speaks against a turn being the thread's own."""
+    if loose_entity_of(fact) is None:
+        return None
+    return id_of(fact, "parentTaskId") or id_of(fact, "workerId")
 
 
 def _read_worktree(payload: dict[str, Any]) -> RunWorktree | None:
@@ -238,7 +246,10 @@ def _is_of_thread(records: "Records", fact: Fact) -> bool:
     latest = records.runs.get(thread.latest_run_id or "") if thread is not None and opens else None
     if turn_id in records.turns_beside:
         return False
-    if latest is not None and latest.status in _AT_WORK:
+    is_known = run is not None and run is latest
+    if latest is not None and (
+        latest.status in _AT_WORK or (latest.under is None and not is_known)
+    ):
         records.turns_beside.add(turn_id)
         return False
     is_marked = entity.id is None or f"{turn_id}\n{entity.id}" in records.turn_marks

@@ -762,7 +762,8 @@ export interface RuleMatch {
  * One turn of an agent. A `held` one waits until a person goes on after a stop; a `cancelling`
  * one was asked to stop and has not ended. `reason` is why it was cancelled; one that was
  * cancelled as `steered` never ran, because the run `steeredInto` took its prompt. `by` is who
- * asked for it, `cancelledBy` who stopped it.
+ * asked for it, `cancelledBy` who stopped it; `under` is a task or a worker that its first fact
+ * names above it.
  */
 export interface Run {
   seq: number;
@@ -786,6 +787,7 @@ export interface Run {
   steeredInto?: string | null;
   by?: Person | null;
   cancelledBy?: Person | null;
+  under?: string | null;
 }
 
 /**
