@@ -10,8 +10,8 @@ from factwire.conformance import (
     REQUIREMENTS,
     Report,
     Result,
+    provider_checks,
     provider_trial,
-    time_limits,
     try_provider,
 )
 from factwire.conformance.provider_minimums import MINIMUMS, TrialCourse, run_straight
@@ -272,7 +272,7 @@ def test_an_agent_that_hangs_is_a_finding_and_the_others_are_still_tried():
 
 @pytest.mark.requirement("conformance.time")
 def test_an_agent_that_blocks_its_loop_cannot_take_the_run_along(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(time_limits, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(provider_checks, "GRACE_SECONDS", 0.2)
     report = try_agent(agents.Blocks, seconds=0.5)
     [finding] = result_of(report, "provider.tool").findings
     assert "blocked its event loop and could not be stopped" in finding.message
