@@ -534,7 +534,7 @@ LOOK_ALIKES: Final = {
     "public-id": "AWS_ACCOUNT_ID=123456789012 region=eu-central-1",
     "version": "python-3.12.{d1}-h{h7}_0 conda-forge",
     "wheel": "Downloading numpy-2.1.{d1}-cp312-cp312-manylinux_2_17_x86_64.whl (18.{d1} MB)",
-    "apt": "Get:12 http://deb.debian.org/debian bookworm/main amd64 libssl3 3.0.{d2}-1~deb12u2",
+    "apt": "Get:12 http://deb.example.org/debian bookworm/main amd64 libssl3 3.0.{d2}-1~deb12u2",
     "url": "https://example.com/a/b-{d5}?utm_source=x&id={d8}",
     "url-at": "https://medium.com/@someone/how-to-{d5}",
     "git-ssh": "git@github.com:org/repo-{d3}.git",
