@@ -15,7 +15,7 @@ from tests.facts.samples import complete, runtime_event, wire, without
 FACTS = [
     complete("turn.started", 1, payload={"prompt": "Hi"}, custom={"": None}),
     complete("tool.started", 2, payload={"toolName": "grep", "args": {"é": [1, None]}}),
-    complete("model.delta", 3, payload={"delta": "a\nb"}),
+    complete("model.delta", 3, payload={"delta": "a\nc"}),
 ]
 
 STREAMS = Path(__file__).resolve().parents[2] / "examples" / "streams"

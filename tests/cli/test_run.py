@@ -363,7 +363,7 @@ def test_what_is_allowed_from_another_terminal_is_named_by_its_hash(home: Home):
     command = f"echo cookie: a={secret}; touch pwned"
     with home.background("run", "shell", command, "--sandbox", "off") as waiting:
         seen = waiting.until("factwire deny act_")
-        assert "│ | echo cookie: ⟦masked⟧; touch pwned" in seen
+        assert "│ | echo cookie: a=⟦masked⟧; touch pwned" in seen
         assert secret not in seen
         action, [digits] = action_in(seen), re.findall(r"--hash ([0-9a-f]{16}) ", seen)
         blind = home.run("approve", action)
@@ -373,7 +373,7 @@ def test_what_is_allowed_from_another_terminal_is_named_by_its_hash(home: Home):
         assert home.run("approve", action, "--hash", digits).code == 0
         assert waiting.end() == 0
     assert (blind.code, "hash_required: to allow exactly what is shown" in blind.err) == (1, True)
-    assert "│ | echo cookie: ⟦masked⟧; touch pwned" in blind.err
+    assert "│ | echo cookie: a=⟦masked⟧; touch pwned" in blind.err
     assert [each.code for each in (short, other)] == [1, 1]
     assert ["action_changed" in each.err for each in (short, other)] == [True, True]
     assert (still, (home.folder / "pwned").exists()) == (False, True)

@@ -536,7 +536,7 @@ def test_a_saved_ticket_ends_with_its_time(tmp_path: Path, monkeypatch: pytest.M
 LISTS = """
     /v1/agents /v1/tokens /v1/projects /v1/conversations /v1/threads /v1/threads/{thread}/items
     /v1/threads/{thread}/queue /v1/runs /v1/runs/{run}/events /v1/runs/{run}/processes /v1/approvals
-    /v1/events /v1/facts /v1/artifacts /v1/tasks /v1/evidence /v1/previews
+    /v1/events /v1/facts /v1/artifacts /v1/tasks /v1/evidence /v1/previews /v1/standing-rules
 """
 
 

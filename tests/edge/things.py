@@ -54,6 +54,7 @@ def made_things(url: str) -> Things:
                 "taskId": ["outside-task"],
                 "itemId": [row["itemId"] for row in items],
                 "tokenId": [token["tokenId"]],
+                "ruleId": ["rul_none"],
                 "ref": kept,
             }
         )

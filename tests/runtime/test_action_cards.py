@@ -152,8 +152,8 @@ async def test_a_person_sees_what_runs_and_the_journal_holds_no_secret(tmp_path:
         assert await wait_for_end(runtime, "turn") == "completed"
         facts = await facts_of(runtime)
 
-    assert f"| echo cookie: {MASK}; touch pwned" in (card.shown or "")
-    assert (card.masks, card.has_open_secret) == (1, True)
+    assert f"| echo cookie: a={MASK}; touch pwned" in (card.shown or "")
+    assert (card.masks, card.has_open_secret) == (1, False)
     assert (kept.workspace / "pwned").exists()
     [asked] = [fact for fact in facts if fact.event_class == "action.required"]
     assert asked.payload["argsHash"] == card.args_hash
