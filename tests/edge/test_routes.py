@@ -492,7 +492,7 @@ async def test_a_decision_is_made_from_the_card_and_bound_to_its_hash(tmp_path: 
 
     assert "| echo cookie: a=⟦masked⟧; touch pwned" in card["shown"]
     assert (card["masks"], "hasOpenSecret" in card) == (1, False)
-    assert "touch pwned" not in row["shown"]
+    assert "hunter2" not in row["shown"]
     assert card["argsHash"] == row["argsHash"]
     codes = [(answer.status_code, answer.json()["code"]) for answer in (without, other, missing)]
     wanted = [(400, "invalid_request"), (409, "approval_changed"), (404, "unknown_approval")]
