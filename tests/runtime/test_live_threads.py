@@ -2,15 +2,16 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from factwire.facts import Fact
+from factwire.facts import Fact, Person
 from factwire.journal import JournalUnwritable, open_journal
 from factwire.runtime import StartTurn
+from factwire.runtime.control import CancelRequest, ControlRefusal, RuntimeControls
 from tests.runtime.agents import (
     WAIT,
     Agent,
@@ -46,6 +47,35 @@ async def test_a_journal_that_takes_no_more_ends_the_wait(
                 await thread.wait_for("turn")
             with pytest.raises(JournalUnwritable):
                 await thread.wait_idle()
+
+
+@pytest.mark.asyncio
+async def test_a_turn_at_its_end_is_not_said_to_be_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    stored, noted = asyncio.Event(), asyncio.Event()
+    async with run_agent(echo, tmp_path) as runtime:
+        append = runtime.journal.append
+
+        async def lag(batch: Sequence[Fact], **more: Any) -> Any:
+            """Others read the end before the runtime hears that it is stored."""
+            receipt = await append(batch, **more)
+            if any(fact.event_class == "turn.completed" for fact in batch):
+                stored.set()
+                await noted.wait()
+            return receipt
+
+        monkeypatch.setattr(runtime.journal, "append", lag)
+        async with asyncio.timeout(WAIT):
+            await runtime.submit("thread", "agent", "x", turn_id="turn")
+            await stored.wait()
+            controls = RuntimeControls(runtime, by=Person(name="tester"))
+            cancelling = asyncio.ensure_future(controls.cancel(CancelRequest(target="turn")))
+            await asyncio.sleep(0)
+            noted.set()
+            reply = await cancelling
+    assert isinstance(reply, ControlRefusal)
+    assert reply.code == "turn_ended"
 
 
 @pytest.mark.asyncio

@@ -519,10 +519,11 @@ class Runtime:
         *,
         take_over: bool = False,
         by: Person | None = None,
-    ) -> None:
+    ) -> str:
         """Stop a turn that runs, close one that nobody runs any more, or take one out of the
         queue; of one that is tried again, the attempt that is under way or waits for its time. When
-        a turn is stopped, what waits behind it is held until `release`.
+        a turn is stopped, what waits behind it is held until `release`. Returns how the turn ended:
+        it may have been at its end already.
         """
         thread = await self.current(thread_id, take_over=take_over)
         turn_id = thread.latest_attempt(turn_id)
@@ -533,11 +534,12 @@ class Runtime:
                 # The agent was stopped all the same; the thread is free once its turn is over.
                 await thread.wait_for(turn_id)
                 raise
-            await thread.wait_for(turn_id)
-        elif find_abandoned_turn(thread) == turn_id:
+            return await thread.wait_for(turn_id)
+        if find_abandoned_turn(thread) == turn_id:
             await close_turn(self, thread, turn_id, "turn.canceled", build_cancellation(reason, by))
         else:
             await thread.remove(turn_id, reason, by)
+        return "canceled"
 
     async def decide(
         self,

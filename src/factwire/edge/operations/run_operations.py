@@ -184,7 +184,7 @@ async def request_cancel(edge: EdgeContext, run_id: str, reason: str, by: Person
     return edge.records.runs.get(run_id) or run
 
 
-_CANCELLING: Final[set[asyncio.Future[None]]] = set()
+_CANCELLING: Final[set[asyncio.Future[str]]] = set()
 _HEARD_SECONDS: Final = 0.2
 
 

@@ -190,10 +190,14 @@ class RuntimeControls:
         thread = await runtime.thread(thread_id)
         turn_id = thread.latest_attempt(turn_id)
         outcome = thread.outcome(turn_id)
-        if outcome is not None:
+        is_over = outcome is not None
+        if outcome is None:
+            reason = request.reason or f"requested by {self._by.name}"
+            outcome = await runtime.cancel(
+                thread_id, turn_id, reason, take_over=request.take_over, by=self._by
+            )
+        if is_over or outcome != "canceled":
             return build_refusal("turn_ended", f"turn {turn_id} is already {outcome}")
-        reason = request.reason or f"requested by {self._by.name}"
-        await runtime.cancel(thread_id, turn_id, reason, take_over=request.take_over, by=self._by)
         return CancelReply(turn_id=turn_id, thread_id=thread_id)
 
     @_reply_refusals
