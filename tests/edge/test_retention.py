@@ -18,7 +18,7 @@ import websockets
 from factwire.edge.records import Records, read_records
 from factwire.edge.records.edge_records import RECORDS_FILE
 from factwire.facts.shapes import decode_fact
-from factwire.journal import FactBatch, RetentionPolicy, open_journal
+from factwire.journal import FactBatch, RemovalResult, RetentionPolicy, open_journal
 from factwire.projection import Projection
 from factwire.runtime.configuration import Configuration, Limits, RetentionSettings
 from tests.edge.edge_process import Client, EdgeProcess, new_client
@@ -304,6 +304,31 @@ async def test_a_removal_that_was_cut_short_is_finished_at_the_next_start(
         own = await read_facts(edge, threadId=thread_id)
         assert await read_state(edge, thread_id) == project(own, thread_id)
         assert (await edge.machine.journal.verify()).ok
+
+
+@pytest.mark.requirement("edge.retention.crash")
+async def test_lists_that_were_saved_between_an_announcement_and_its_removal_are_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """An Edge that is killed after a removal may have saved its lists last in the midst of it."""
+    file, saved = tmp_path / "data" / RECORDS_FILE, list[bytes]()
+    async with running_edge(tmp_path) as edge:
+        thread_id = await add_thread(edge, "Cut")
+        await talk(edge, thread_id, OLD, "help")
+        kept = await talk(edge, thread_id, NEW, "help")
+        retain, records = edge.machine.journal.retain, edge.machine.records
+
+        async def retain_and_save(policy: RetentionPolicy) -> RemovalResult:
+            records.database.save(records.seq)
+            records.database.copy_log()
+            saved.append(file.read_bytes())
+            return await retain(policy)
+
+        monkeypatch.setattr(edge.machine.journal, "retain", retain_and_save)
+        await remove(edge)
+    file.write_bytes(saved[0])
+    async with running_edge(tmp_path) as edge:
+        assert [row["runId"] for row in (await edge.get("/v1/runs"))["items"]] == kept
 
 
 @pytest.mark.fault

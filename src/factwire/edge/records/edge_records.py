@@ -20,6 +20,7 @@ from factwire.edge.records.thread_records import (
     LastRetention,
     PendingRemoval,
     PlacedThread,
+    ShortenedThread,
 )
 from factwire.facts import Fact
 from factwire.facts.open_work import LastIds
@@ -44,7 +45,7 @@ from factwire.serving.logs import logger
 from factwire.serving.paging import RowDatabase, RowTable, columns_of, remove_rows
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
 
-RECORDS_VERSION: Final = 3
+RECORDS_VERSION: Final = 4
 """Of the saved form; another one is not read, but made anew from the facts."""
 
 _log: Final = logger("factwire.edge")
@@ -108,8 +109,8 @@ class Records:
         """Turns that a worker or a task above marks, and that began while another one ran."""
         self.turn_marks = LastIds(TURNS_BESIDE)
         """Turns of threads with the task and the worker that their openings name."""
-        self.shortened: set[str] = set()
-        """Threads whose rows may tell of facts that were removed, until they are rebuilt."""
+        self.shortened: RowTable[ShortenedThread] = table("shortened", ShortenedThread)
+        """By thread: whose rows may tell of facts that were removed, until they are rebuilt."""
 
     def apply(self, seq: int, fact: Fact) -> None:
         """Take in a fact; whatever is no news for these lists changes nothing."""
@@ -155,7 +156,8 @@ class Records:
             if thread_id not in pending:
                 self.removals.remove(thread_id)
         self.seq = seq
-        self.shortened -= threads
+        for thread_id in threads:
+            self.shortened.remove(thread_id)
 
 
 Handle = Callable[[Records, int, Fact], None]
@@ -284,9 +286,13 @@ async def _open_records(journal: Journal, folder: Path, epoch: str) -> Records:
     is_restored = records.seq > 0
     try:
         await _catch_up(records, journal, epoch)
-        if is_restored and records.shortened:
-            facts = await _read_facts_of(journal, records.shortened, None, records.seq)
-            records.rebuild(set(records.shortened), facts)
+        shortened = {place.key for place, _ in records.shortened.newest_by_key()}
+        if is_restored and shortened:
+            facts = await _read_facts_of(journal, shortened, None, records.seq)
+            records.rebuild(shortened, facts)
+        for thread_id in shortened:
+            records.shortened.remove(thread_id)
+        records.database.save(records.seq)
     except BaseException:
         records.database.close()
         raise
@@ -308,7 +314,6 @@ async def _catch_up(records: Records, journal: Journal, epoch: str) -> None:
             database.save(records.seq)
             if database.has_long_log:
                 await run_disk_work(database.copy_log)
-    database.save(records.seq)
 
 
 async def _read_facts_of(

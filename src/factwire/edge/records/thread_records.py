@@ -76,6 +76,12 @@ class PendingRemoval(msgspec.Struct, kw_only=True):
     through: int
 
 
+class ShortenedThread(msgspec.Struct, kw_only=True):
+    """A thread of which facts were to go by the fact at `seq`."""
+
+    seq: int
+
+
 class LastRetention(msgspec.Struct, kw_only=True):
     """The last run of retention that removed something."""
 
@@ -170,7 +176,7 @@ def _note_removal(records: "Records", seq: int, fact: Fact) -> None:
     if thread_id is None:
         return
     records.removals.add(thread_id, PendingRemoval(seq=seq, through=payload.through or 0))
-    records.shortened.add(thread_id)
+    records.shortened.add(thread_id, ShortenedThread(seq=seq))
     if records.is_deleted(thread_id) or payload.thread is None:
         return
     row = msgspec.convert(payload.thread, Thread)
