@@ -233,8 +233,12 @@ def parts_of(secret: str) -> Iterator[str]:
 
 
 def find_leak(output: bytes, cases: list[Case]) -> str | None:
+    # What stands beside one secret may be part of another one, as in account ids.
+    beside = "\n".join(case.text.replace(case.secret, "\n") for case in cases)
     for case in cases:
         for part in parts_of(case.secret):
+            if part in beside:
+                continue
             if part.encode() in output or msgspec.json.encode(part)[1:-1] in output:
                 return part
     return None

@@ -62,6 +62,8 @@ async def talk(edge: RunningEdge, thread_id: str, when: str, *prompts: str) -> l
         agent = "shell" if prompt.startswith("echo") else "demo"
         run = await edge.start(prompt, agent, threadId=thread_id)
         assert (await edge.allow_all(run["runId"]))["status"] == "finished"
+        # The next prompt would be queued while the runtime is still noting the end of this one.
+        await (await edge.machine.runtime.thread(thread_id)).wait_idle()
         runs.append(run["runId"])
     edge.machine.mint.clock = lambda: NOW
     return runs
