@@ -263,24 +263,28 @@ def believes_empty_repairs(state: Wire, events: list[Wire]) -> None:
         state["hydration"] |= {"status": "live", "gaps": [], "reasons": []}
 
 
-def takes_turns_for_conflicts(
-    events: Events, model: Wire | None, repair: Wire | None = None, *, complete: bool = False
-) -> Wire:
-    """Drops a turn without a run that counts from one on, and reads live."""
-    places: set[tuple[Any, Any]] = set()
-    kept: list[Wire] = []
-    for event in events:
-        place = event.get("threadId"), event.get("sequence")
-        if "runId" in event or place[1] is None or place not in places:
-            kept.append(event)
-        places.add(place)
-    state = factwire_reducer(kept, model, repair, complete=complete)
-    lost = len(events) - len(kept)
-    if lost and len({event["id"] for event in events}) == len(events):
-        state["hydration"]["received"] += lost
-        state["hydration"]["dropped"] += lost
-        return state
-    return factwire_reducer(events, model, repair, complete=complete)
+def take_for_conflicts(spare: str) -> Reducer:
+    """Drops facts without an id whose place in the thread another one has, and reads live."""
+
+    def reduce(
+        events: Events, model: Wire | None, repair: Wire | None = None, *, complete: bool = False
+    ) -> Wire:
+        places: set[tuple[Any, Any]] = set()
+        kept: list[Wire] = []
+        for event in events:
+            place = event.get("threadId"), event.get("sequence")
+            if spare in event or place[1] is None or place not in places:
+                kept.append(event)
+            places.add(place)
+        state = factwire_reducer(kept, model, repair, complete=complete)
+        lost = len(events) - len(kept)
+        if lost and len({event["id"] for event in events}) == len(events):
+            state["hydration"]["received"] += lost
+            state["hydration"]["dropped"] += lost
+            return state
+        return factwire_reducer(events, model, repair, complete=complete)
+
+    return reduce
 
 
 @change_state
@@ -389,7 +393,8 @@ BROKEN_REDUCERS: dict[str, tuple[Reducer, str]] = {
     "wants_every_field": (wants_every_field, "screen.lenient"),
     "names_one_source": (names_one_source, "screen.facts-shown"),
     "believes_empty_repairs": (believes_empty_repairs, "screen.empty-repairs"),
-    "takes_turns_for_conflicts": (takes_turns_for_conflicts, "screen.restarts"),
+    "takes_turns_for_conflicts": (take_for_conflicts("runId"), "screen.restarts"),
+    "takes_facts_of_no_run_for_conflicts": (take_for_conflicts("turnId"), "screen.restarts"),
     "loses_text_in_silence": (loses_text_in_silence, "screen.lost-text"),
     "forgets_doubts": (forgets_doubts, "screen.restored-doubts"),
     "ends_the_thread_by_lineage": (ends_the_thread_by_lineage, "screen.child-turns"),

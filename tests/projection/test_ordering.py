@@ -1,9 +1,10 @@
 """The order of complete inputs: whatever order the facts are in, the state is the same."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -12,10 +13,16 @@ from hypothesis import strategies as st
 
 from factwire.conformance.fixture_checks import fixtures
 from factwire.facts import Fact, Intake, decode_fact, read_fact, write_fact
-from factwire.projection import Projection, encode_state, order_facts, project
+from factwire.facts.fact import id_of
+from factwire.projection import Projection, ProjectionState, encode_state, order_facts, project
 from factwire.projection.limits import HELD_FACTS
 from tests.projection.fact_maker import THREAD, FactMaker, as_json, codes, texts
-from tests.projection.generated_streams import build_stream, duplicate_facts, other_body
+from tests.projection.generated_streams import (
+    StreamBuilder,
+    build_stream,
+    duplicate_facts,
+    other_body,
+)
 from tests.sources import recordings
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -324,3 +331,101 @@ def test_any_facts_with_sequences_come_to_the_same_state_in_any_order(
     mixed = list(facts)
     source.shuffle(mixed)
     assert encode_state(project(mixed, THREAD)) == encode_state(project(facts, THREAD))
+
+
+THREAD_CLASSES = ("session.updated", "thread.updated", "context.changed", "run.status")
+
+
+def add_thread_facts(facts: list[Fact], source: random.Random) -> list[Fact]:
+    """A stream with facts of its threads, which are of no run, at any places; times follow."""
+    mixed: list[Fact] = []
+    for number, fact in enumerate(facts):
+        mixed.append(fact)
+        for each in range(source.choice((0, 0, 0, 1, 2))):
+            name = source.choice(THREAD_CLASSES)
+            mixed.append(
+                msgspec.structs.replace(
+                    FactMaker(thread=fact.thread_id or "")(name, summary=name),
+                    id=f"of-thread-{number}-{each}",
+                    parent_thread_id=fact.parent_thread_id,
+                )
+            )
+    return [
+        msgspec.structs.replace(fact, created_at=f"2026-06-10T00:00:00.{number:06}Z")
+        for number, fact in enumerate(mixed)
+    ]
+
+
+def count_by(facts: list[Fact], name: str | None = None) -> list[Fact]:
+    """The facts, numbered from 1 in each thread, for each value of an id; `resets` is one count in
+    each thread that starts again with each turn.
+    """
+    numbers: Counter[tuple[str | None, ...]] = Counter()
+    turns: dict[str | None, str | None] = {}
+    counted: list[Fact] = []
+    for fact in facts:
+        value = None if name in (None, "resets") else id_of(fact, name)
+        if name == "resets":
+            value = turns[fact.thread_id] = fact.turn_id or turns.get(fact.thread_id)
+        numbers[fact.thread_id, value] += 1
+        number = numbers[fact.thread_id, value]
+        counted.append(msgspec.structs.replace(fact, sequence=number))
+    return counted
+
+
+def without_numbers(state: ProjectionState) -> Any:
+    """A state without what shows how its facts were numbered."""
+
+    def strip(value: Any) -> Any:
+        if isinstance(value, dict):
+            fields = cast("dict[str, Any]", value).items()
+            return {key: strip(each) for key, each in fields if key not in NUMBERS}
+        return (
+            [strip(each) for each in cast("list[Any]", value)] if isinstance(value, list) else value
+        )
+
+    return strip(msgspec.json.decode(encode_state(state)))
+
+
+NUMBERED_BY_ONE_COUNT = {"messages.snapshot"}
+"""Classes that reach as far back as a place in one count, which means little in several."""
+
+NUMBERS = {"sequence", "latestSequence", "cursor"}
+
+
+@pytest.mark.requirement("projection.order.beside-runs")
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 3),
+    st.sampled_from(["runId", "turnId", "resets"]),
+    st.booleans(),
+)
+def test_facts_of_a_thread_that_are_of_no_run_are_taken_in_their_places_however_runs_count(
+    seed: int, turns: int, counted: str, children: bool
+):
+    source = random.Random(seed)
+    built = StreamBuilder(seed, children=children).build(turns, busy=2)
+    whole = add_thread_facts(
+        [
+            msgspec.structs.replace(fact, run_id=None if counted == "turnId" else fact.turn_id)
+            for fact in built
+            if fact.event_class not in NUMBERED_BY_ONE_COUNT
+        ],
+        source,
+    )
+    expected = project(count_by(whole))
+    assert expected.hydration.status == "live"
+    facts = count_by(whole, counted)
+    mixed = source.sample(facts, len(facts))
+    assert without_numbers(project(mixed)) == without_numbers(expected)
+    live = Projection(expected.thread_id)
+    for fact in facts:
+        live.apply(fact)
+        if source.random() < 0.05:
+            live = Projection.restore(live.checkpoint())
+    assert without_numbers(live.state) == without_numbers(expected)
+    for fact in facts[-200:]:
+        live.apply(fact)
+    assert live.state.hydration.repeated == len(facts[-200:])
+    assert live.state.hydration.event_count == len(facts)

@@ -30,6 +30,7 @@ from factwire.conformance.delivery_streams import (
     build_late_stream,
     build_two_runs,
     insert_after,
+    insert_beside_runs,
     renumber,
 )
 from factwire.conformance.fact_account import (
@@ -306,11 +307,14 @@ def check_empty_repairs(delivery: Delivery) -> Problems:
 
 
 def check_restarts(delivery: Delivery) -> Problems:
-    """Runs or turns that each count from one on are all shown, in a file and live."""
+    """Runs or turns that each count from one on are all shown, in a file and live, and so is what
+    counts beside them.
+    """
     if not _counts_apart(delivery.events):
         return
-    for name, hidden in (("runs", ()), ("turns", ("runId",))):
-        events = [_without(event, hidden) for event in delivery.events]
+    turns = [_without(event, ("runId",)) for event in delivery.events]
+    beside = insert_beside_runs(delivery.events)
+    for name, events in (("runs", delivery.events), ("turns", turns), ("runs", beside)):
         for complete in (False, True):
             document = delivery.reduce(events, complete=complete)
             if complete or reads_whole(document):

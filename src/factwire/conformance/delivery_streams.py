@@ -148,6 +148,24 @@ def build_late_stream() -> DeliveredStream:
     return DeliveredStream(name="long", events=events, is_plain=True, thread_id="thr_long")
 
 
+def insert_beside_runs(events: Sequence[Wire]) -> list[Wire]:
+    """The stream with facts of its thread behind some of its own, which are of no run and count
+    from one on by themselves.
+    """
+    changed: list[Wire] = []
+    count = 0
+    for place, event in enumerate(events):
+        changed.append(event)
+        if place % 3 == 0:
+            count += 1
+            artifact = {"artifactId": f"art_{count}", "payload": {"title": f"Artifact {count}"}}
+            made = _build_event(count, "artifact.created", "completed", kind="draft", **artifact)
+            at = event["createdAt"].replace(".000Z", ".500Z")
+            changed.append({**made, "id": f"beside-{count}", "createdAt": at})
+            del changed[-1]["turnId"]
+    return changed
+
+
 def build_two_runs() -> DeliveredStream:
     """Two runs of a thread, each of which counts its facts from one on."""
     second = [

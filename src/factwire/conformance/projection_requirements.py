@@ -325,6 +325,14 @@ _LOSS: Final = requirements(
     },
 )
 
+_COUNTS: Final = requirements(
+    "spec facts §1, sequence",
+    {
+        "projection.order.beside-runs": "Where runs count by themselves, facts of no run are all "
+        "taken in their places, whether they count beside the runs or along with them.",
+    },
+)
+
 _COSTS: Final = requirements(
     "design, how a fact flows",
     {
@@ -343,4 +351,5 @@ PROJECTION_RULE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_OUTCOMES,
     *_LOSS,
     *_COSTS,
+    *_COUNTS,
 )

@@ -9,11 +9,12 @@
 | repairing | the source says that it is repairing the stream |
 | degraded | so much came after a hole that it was shown without what is missing |
 
-A lane orders the facts of one thread by `sequence`. What comes after a hole is held in a bounded
-window until the hole is filled or a snapshot covers it; past the window the hole is lost. A
-snapshot covers what it carries: one of messages lets the thread go on, but the hole stays listed.
-Ids of recent facts are kept so that a repeat changes nothing but its count, and bodies so that a
-contradiction is noticed.
+A lane orders the facts of one thread by `sequence`. Where each run of the thread counts by itself,
+facts of no run may count beside the runs, in a lane of their own. What comes after a hole is held
+in a bounded window until the hole is filled or a snapshot covers it; past the window the hole is
+lost. A snapshot covers what it carries: one of messages lets the thread go on, but the hole stays
+listed. Ids of recent facts are kept so that a repeat changes nothing but its count, and bodies so
+that a contradiction is noticed.
 
 Every fact that comes is counted once: `received` is the sum of `event_count` (taken), `repeated`,
 `late` (it came too late to be taken), `dropped` (of another thread, or in conflict with one that
@@ -25,7 +26,7 @@ every fact that it took since, a missing one that comes after all is put among t
 is projected again from there. For a stream without holes, only its start is kept.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -159,6 +160,9 @@ def _hydration_status(hydration: Hydration, lanes: "list[Lane]") -> HydrationSta
 BEFORE_ANY_SEQUENCE: Final = -SEQUENCE_MAX - 1
 """Before any sequence."""
 
+_BESIDE: Final = "\n"
+"""What follows the thread in the key of a lane beside the runs."""
+
 
 Sequences = tuple[int, int]
 """A range of sequences, both ends included."""
@@ -173,23 +177,37 @@ class Lane:
 
     `covered` are the ranges that a repair or a read model stands in for, whether or not anything is
     missing in them.
+
+    `runs` is how many runs began a count here. `beside` is the lane of the facts of no run, once
+    they have shown that they count by themselves. Up to `shared`, such facts also fitted the count
+    of the run; what the run goes on with decides.
     """
 
     __slots__ = (
+        "beside",
         "covered",
         "covered_messages",
         "earlier",
         "expected",
         "held",
+        "is_beside",
         "lost",
+        "runs",
+        "shared",
         "skipped",
         "start",
         "thread_id",
         "uncovered",
     )
 
-    def __init__(self, thread_id: str | None, start: int | None = None) -> None:
+    def __init__(
+        self, thread_id: str | None, start: int | None = None, *, is_beside: bool = False
+    ) -> None:
         self.thread_id = thread_id
+        self.is_beside = is_beside
+        self.beside: Lane | None = None
+        self.runs = 0
+        self.shared = BEFORE_ANY_SEQUENCE
         self.start = start
         self.expected = start
         self.held: dict[int, Fact] = {}
@@ -200,6 +218,11 @@ class Lane:
         self.covered: list[Sequences] = []
         self.covered_messages = BEFORE_ANY_SEQUENCE
 
+    @property
+    def key(self) -> str:
+        """What the lane goes by among those of a projection; the main one goes by `""`."""
+        return f"{self.thread_id or ''}{_BESIDE if self.is_beside else ''}"
+
     def begin(self, sequence: int) -> None:
         """The first fact of a lane that starts wherever it starts."""
         self.start = self.expected = sequence
@@ -208,8 +231,35 @@ class Lane:
         """Another run counts by itself, from `sequence` on."""
         self.earlier = merge_ranges([*self.earlier, *self.lost, *self.uncovered])
         self.lost, self.uncovered, self.skipped, self.covered = [], [], [], []
-        self.covered_messages = BEFORE_ANY_SEQUENCE
+        self.covered_messages = self.shared = BEFORE_ANY_SEQUENCE
         self.begin(sequence)
+
+    def part_from_runs(self) -> None:
+        """What was counted so far is of no run, and goes on beside the runs."""
+        self.beside = Lane(self.thread_id, self.start, is_beside=True)
+        self.beside.expected, self.beside.held = self.expected, self.held
+        self.beside.lost, self.beside.uncovered = self.lost, self.uncovered
+        self.beside.skipped, self.beside.covered = self.skipped, self.covered
+        self.beside.covered_messages = self.covered_messages
+        self.held, self.lost, self.uncovered = {}, [], []
+
+    def find_count(self, sequence: int, *, is_of_no_run: bool) -> "Lane":
+        """The lane, this one or the one beside it, in whose count a fact is the next."""
+        beside, expected = self.beside, self.expected
+        if beside is None or expected is None:
+            return self
+        if is_of_no_run:
+            if sequence != max(expected, self.shared + 1):
+                return beside
+            if sequence != beside.expected:
+                return self
+            self.shared = sequence
+            return beside
+        if expected <= self.shared == sequence - 1:
+            self.expected, beside.expected = sequence, expected
+        if sequence == self.expected:
+            self.shared = BEFORE_ANY_SEQUENCE
+        return self
 
     def hold(self, fact: Fact, sequence: int) -> None:
         self.held[sequence] = fact
@@ -446,16 +496,16 @@ def _digest_bodies(bodies: dict[str, Body]) -> dict[str, bytes]:
 
 class RebuildPoint(msgspec.Struct, frozen=True, kw_only=True):
     """A checkpoint, or None for a projection of nothing, and how far it had come: the facts that
-    were taken, and the sequence that each thread expected (the main one is `""`).
+    were taken, and the sequence that each lane expected, by the key of the lane.
     """
 
     data: bytes | None
     event_count: int
     expected: dict[str, int]
 
-    def is_before(self, thread: str, sequence: int) -> bool:
+    def is_before(self, lane: str, sequence: int) -> bool:
         """Whether a fact at this place would have been new at the point."""
-        return self.expected.get(thread, sequence) <= sequence
+        return self.expected.get(lane, sequence) <= sequence
 
 
 def add_point(points: list[RebuildPoint], point: RebuildPoint) -> list[RebuildPoint]:
@@ -468,16 +518,14 @@ def needs_point(points: list[RebuildPoint], event_count: int) -> bool:
     return not points or event_count - points[-1].event_count >= REBUILD_SPACING
 
 
-def insert_fact(taken: list[Fact], fact: Fact, place: int) -> list[Fact]:
-    """The facts that were taken with another one at its place in the order of its own thread."""
+def insert_fact(
+    taken: list[Fact], fact: Fact, place: int, is_in_count: Callable[[Fact], bool]
+) -> list[Fact]:
+    """The facts that were taken with another one at its place in the order of its own count."""
     for index, other in enumerate(taken):
-        if _same_thread(other, fact) and other.sequence is not None and other.sequence > place:
+        if other.sequence is not None and other.sequence > place and is_in_count(other):
             return [*taken[:index], fact, *taken[index:]]
     return [*taken, fact]
-
-
-def _same_thread(one: Fact, other: Fact) -> bool:
-    return one.thread_id == other.thread_id
 
 
 def root_operations(before: dict[str, Any], after: dict[str, Any]) -> list[Operation]:

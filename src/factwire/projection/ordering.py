@@ -7,7 +7,9 @@ does not matter. Four rules decide, in this turn:
    follows in the input.
 2. Where each run of a thread counts by itself, so that facts of different runs have the same
    sequence, a run is ordered by itself. Runs follow each other as their turns began. Where no run
-   ids tell, the same goes for turns.
+   ids tell, the same goes for turns. Facts of no run belong to the count of the run that was under
+   way, or count beside the runs, whichever leaves fewer places claimed twice or empty; then they
+   are merged with the runs by time.
 3. Facts that claim the same place are ordered by time, then by id, then by content. A projection
    takes the first of them.
 4. A child thread begins after the fact of its parent that names it, or after its parent's first
@@ -20,7 +22,7 @@ threads and runs, about which nothing else in a fact tells. Only references to f
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, merge
 from itertools import combinations, groupby
 from operator import itemgetter
 from typing import Final
@@ -49,6 +51,9 @@ _TIME: Final = re.compile(
     re.ASCII,
 )
 _BEFORE_ANY_TIME: Final = -1
+_NO_RANK: Final = -1
+_THREAD: Final = ""
+"""What facts of no run count by."""
 
 _content_encoder: Final = msgspec.json.Encoder(order="deterministic")
 
@@ -149,11 +154,45 @@ Place = tuple[int, int, int, str]
 def _order_thread(lane: list[Fact]) -> list[Fact]:
     """The facts of one thread in order."""
     counted = next((name for name in _COUNTED_BY if _counts_apart(lane, name)), None)
-    ranks = None if counted is None else _RunRanks(lane, counted)
-    rows: list[tuple[Place, Fact]] = []
-    for fact in lane:
-        rank = 0 if ranks is None else ranks.rank_of(fact)
-        rows.append(((rank, fact.sequence or 0, _time_of(fact), fact.id), fact))
+    if counted is None:
+        return _order_count([(0, fact) for fact in lane])
+    ranks = _RunRanks(lane, counted)
+    rows = [(ranks.rank_of(fact), fact) for fact in lane]
+    if not any(map(is_of_no_run, lane)) or not _counts_beside(rows):
+        return _order_count(rows)
+    beside = _order_count([(0, fact) for fact in lane if is_of_no_run(fact)])
+    runs = _order_count([row for row in rows if not is_of_no_run(row[1])])
+    cursors = _ThreadCursor("", beside, 0), _ThreadCursor("", runs, 1)
+    return [fact for *_, fact in merge(*(cursor.list_rest() for cursor in cursors))]
+
+
+def is_of_no_run(fact: Fact) -> bool:
+    """Whether a fact is about the thread, in no run and no turn of it."""
+    return id_of(fact, "runId") is None and id_of(fact, "turnId") is None
+
+
+def _counts_beside(rows: list[tuple[int, Fact]]) -> bool:
+    """Whether facts of no run have a count of their own, beside the runs with these ranks."""
+    within = [(rank, fact.sequence or 0) for rank, fact in rows]
+    beside = [(_NO_RANK if is_of_no_run(fact) else rank, fact.sequence or 0) for rank, fact in rows]
+    return _count_faults(beside) <= _count_faults(within)
+
+
+def _count_faults(places: list[tuple[int, int]]) -> tuple[int, int]:
+    """How many places are claimed by more than one fact, and how many are empty."""
+    counts: dict[int, set[int]] = {}
+    for rank, sequence in places:
+        counts.setdefault(rank, set()).add(sequence)
+    claimed = sum(map(len, counts.values()))
+    spans = sum(max(count) - min(1, *count) + 1 for count in counts.values())
+    return len(places) - claimed, spans - claimed
+
+
+def _order_count(ranked: list[tuple[int, Fact]]) -> list[Fact]:
+    """Facts of a thread by the ranks of their runs, and within each by its own count."""
+    rows: list[tuple[Place, Fact]] = [
+        ((rank, fact.sequence or 0, _time_of(fact), fact.id), fact) for rank, fact in ranked
+    ]
     rows.sort(key=itemgetter(0))
     ordered: list[Fact] = []
     for _, group in groupby(rows, key=itemgetter(0)):
@@ -167,11 +206,12 @@ def _order_thread(lane: list[Fact]) -> list[Fact]:
 def _counts_apart(lane: list[Fact], name: str) -> bool:
     """Whether the runs or the turns of a thread count by themselves: two of them begin with the
     same sequence, or have several in common. A single one in common is a conflict within one count.
+    What is of no run and no turn may count like one more of them.
     """
     lowest: dict[str, int] = {}
     claims: dict[int, set[tuple[str, str]]] = {}
     for fact in lane:
-        run, sequence = id_of(fact, name), fact.sequence or 0
+        run, sequence = _THREAD if is_of_no_run(fact) else id_of(fact, name), fact.sequence or 0
         if run is not None:
             lowest[run] = min(sequence, lowest.get(run, sequence))
             claims.setdefault(sequence, set()).add((run, fact.id))
@@ -255,6 +295,11 @@ class _ThreadCursor:
         if self.place < len(self.facts):
             self.time = max(self.time, _time_of(self.facts[self.place]))
         return fact
+
+    def list_rest(self) -> Iterator[tuple[int, int, int, Fact]]:
+        """The facts that are left, each behind what it is merged by."""
+        while self.place < len(self.facts):
+            yield self.time, self.depth, self.place, self.step()
 
 
 def _merge_threads(lanes: dict[str, list[Fact]], main: str) -> Iterator[Fact]:

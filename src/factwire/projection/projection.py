@@ -6,7 +6,7 @@ fact that comes after the state went on without it is taken in its place all the
 the facts since are remembered; after that it is counted as late.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, Final
 
@@ -48,7 +48,7 @@ from factwire.projection.limits import (
     REMEMBERED_IDS,
     WAITING_CHILD_FACTS,
 )
-from factwire.projection.ordering import RUN_OPENERS, order_facts
+from factwire.projection.ordering import RUN_OPENERS, is_of_no_run, order_facts
 from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
 from factwire.projection.repair import REPAIRS, cover_lane, lacks_facts, settle_repair
@@ -176,7 +176,7 @@ class Projection:
 
     def _encode(self, points: list[RebuildPoint]) -> bytes:
         taken = self._taken_since(points[0]) if points else None
-        lanes = [self._main, *self._lanes.values()]
+        lanes = (self._main, *self._lanes.values())
         current = None if self._current is self._main else self._current.thread_id
         recent = self._recent.dump()
         return encode_checkpoint(
@@ -200,7 +200,7 @@ class Projection:
 
     def _mark_reconciliation(self) -> None:
         """Whether texts can be called final, or facts before them are missing."""
-        lanes, whole = (self._main, *self._lanes.values()), self._draft.state.hydration
+        lanes, whole = self._list_lanes(), self._draft.state.hydration
         lost = any(lane.lost or lane.earlier for lane in lanes)
         doubted = whole.doubted_at
         has_messages = doubted is not None and doubted <= self._main.covered_messages
@@ -231,6 +231,8 @@ class Projection:
             lane = self._other_lane(fact, thread)
             if lane is None:
                 return Changes(ops, received=whole.received)
+        if lane.beside is not None and fact.sequence is not None:
+            lane = self._find_count(lane, fact, fact.sequence)
         recent, fact_id = self._recent, fact.id
         is_next = fact.sequence == lane.expected is not None and not lane.held
         if is_next and fact_id not in recent.ids and fact_id not in recent.old_ids:
@@ -260,7 +262,8 @@ class Projection:
         before: list[Operation] = []
         if lane is not None and sequence is not None and lane.expected is not None:
             latest = max(lane.held) if lane.held else lane.expected - 1
-            if sequence < latest and fact.id not in self._recent:
+            is_lower = sequence < latest and not is_of_no_run(fact)
+            if is_lower and fact.id not in self._recent:
                 self._draft.ops = before
                 self._begin_run(lane, fact, sequence)
                 self._settle_order()
@@ -272,7 +275,7 @@ class Projection:
         """No more facts come: show what is held, and list what is missing before it."""
         ops: list[Operation] = []
         self._draft.ops = ops
-        held = [lane for lane in (self._main, *self._lanes.values()) if lane.held]
+        held = [lane for lane in self._list_lanes() if lane.held]
         for lane in held:
             self._give_up(lane)
         if not held:
@@ -296,6 +299,18 @@ class Projection:
             return self._current if fact.sequence is None else self._main
         own = self.state.thread_id in (None, fact.thread_id)
         return self._main if own else self._lanes.get(fact.thread_id)
+
+    def _list_lanes(self) -> list[Lane]:
+        """Every lane: this thread's, those of its children, and those beside the runs of each."""
+        lanes = (self._main, *self._lanes.values())
+        return [each for lane in lanes for each in (lane, lane.beside) if each is not None]
+
+    def _find_count(self, lane: Lane, fact: Fact, sequence: int) -> Lane:
+        """The lane of a thread in whose count a fact is: that of the runs, or the one beside it."""
+        is_beside = is_of_no_run(fact)
+        if is_beside and fact.id in self._recent:
+            return lane.beside or lane
+        return lane.find_count(sequence, is_of_no_run=is_beside)
 
     def _open_lane(self, fact: Fact) -> Lane | None:
         """A lane for the thread of a fact that belongs to a child of this one."""
@@ -372,7 +387,7 @@ class Projection:
         bodies[fact_id] = fact
         if len(bodies) >= REMEMBERED_FACTS:
             recent.begin_generation()
-        fact = turns.complete_fact(draft, fact, is_main=lane is self._main)
+        fact = turns.complete_fact(draft, fact, is_main=lane.thread_id is None)
         draft.opened = False
         row = REDUCER_ROWS.get(fact.event_class)  # pyright: ignore[reportArgumentType, reportCallIssue]
         if row is None or row.phase is None or (row.needs and not row.has_all(fact)):
@@ -416,8 +431,7 @@ class Projection:
             add_remark(draft, fact, "missing_scope_id", f"{fact.event_class} needs {lacking}")
             return
         if row.repairs:
-            lanes = [self._main, *self._lanes.values()]
-            draft.memory.lacks_facts = lacks_facts(draft, lanes, fact)
+            draft.memory.lacks_facts = lacks_facts(draft, self._list_lanes(), fact)
         for reducer in row.reducers:
             reducer(draft, fact)
         if row.is_main:
@@ -465,13 +479,15 @@ class Projection:
 
     def _begin_lane(self, lane: Lane, fact: Fact, sequence: int) -> None:
         lane.begin(sequence)
+        lane.runs += not is_of_no_run(fact)
         if sequence > 1 and fact.event_class not in _BEGINNINGS:
-            is_main = lane is self._main
-            reason = "starts_late" if is_main else "child_starts_late"
-            hydration.add_doubt(self._draft, reason, sequence - 1 if is_main else None)
+            reason = "starts_late" if lane.thread_id is None else "child_starts_late"
+            hydration.add_doubt(self._draft, reason, sequence - 1 if lane is self._main else None)
 
     def _begin_run(self, lane: Lane, fact: Fact, sequence: int) -> None:
         """Another run of the thread counts by itself; what the one before misses stays listed."""
+        if lane.runs == 0 and self._is_without_runs(lane):
+            lane.part_from_runs()
         if lane.held:
             self._give_up(lane)
         lane.begin_again(sequence)
@@ -551,10 +567,14 @@ class Projection:
             if point is None:
                 self._miss(lane, fact, sequence)
             else:
-                self._rebuild(point, fact, sequence)
+                self._rebuild(point, lane, fact, sequence)
         elif self._opens_run(lane, fact, sequence):
             self._begin_run(lane, fact, sequence)
             self._take(lane, fact)
+        elif _begins_beside(lane, fact, sequence):
+            lane.beside = Lane(lane.thread_id, is_beside=True)
+            self._points = []
+            self._arrange(lane.beside, fact)
         elif self._remembers(lane, sequence):
             self._drop_rival(fact, f"sequence {sequence} belongs to another fact")
         else:
@@ -580,6 +600,14 @@ class Projection:
             return False
         return (f"run:{run}" if turn is None else f"turn:{turn}") not in self.state.graph.nodes
 
+    def _is_without_runs(self, lane: Lane) -> bool:
+        """Whether all facts of a thread so far are of no run, as far as they are remembered."""
+        taken = self._recent.newest(self.state.hydration.event_count)
+        thread = lane.thread_id or self.state.thread_id
+        return taken is not None and all(
+            is_of_no_run(each) for each in taken if each.thread_id in (None, thread)
+        )
+
     def _remembers(self, lane: Lane, sequence: int) -> bool:
         """Whether the id that was taken at a place would still be known."""
         if self._lanes:
@@ -598,43 +626,38 @@ class Projection:
         self._drop_old_points()
         count = self.state.hydration.event_count
         if needs_point(self._points, count):
-            lanes = (self._main, *self._lanes.values())
+            expected = {lane.key: lane.expected for lane in self._list_lanes()}
             point = RebuildPoint(
                 data=self._encode([]),
                 event_count=count,
-                expected={
-                    lane.thread_id or "": lane.expected
-                    for lane in lanes
-                    if lane.expected is not None
-                },
+                expected={key: place for key, place in expected.items() if place is not None},
             )
             self._points = add_point(self._points, point)
 
     def _find_point(self, lane: Lane, sequence: int) -> RebuildPoint | None:
         self._drop_old_points()
-        thread = lane.thread_id or ""
-        usable = (each for each in reversed(self._points) if each.is_before(thread, sequence))
+        usable = (each for each in reversed(self._points) if each.is_before(lane.key, sequence))
         return next(usable, None)
 
-    def _rebuild(self, point: RebuildPoint, fact: Fact, sequence: int) -> None:
+    def _rebuild(self, point: RebuildPoint, lane: Lane, fact: Fact, sequence: int) -> None:
         """Go back to a point and take the facts since then again, with a late one in its place."""
         taken = self._taken_since(point) or []
         ops, before, old = self._draft.ops, self._to_plain(), self.state
         earlier = list(ops)
-        past = {each.thread_id: each for each in (self._main, *self._lanes.values())}
+        past = {each.key: each for each in self._list_lanes()}
         recent, current, points = self._recent, self._current.thread_id, self._points
         waiting, repeats = self._waiting, self._repeats
         self._go_back(point, past)
-        facts = insert_fact(taken, fact, sequence)
+        facts = insert_fact(taken, fact, sequence, _is_in_count_of(lane, fact))
         for each in facts:
             self._take_again(each, past)
         self._keep_counts(old, point)
         recent.replace_newest(len(taken), facts)
         self._recent = recent
         self._points = points[: points.index(point) + 1]
-        for each in (self._main, *self._lanes.values()):
-            if each.thread_id in past:
-                each.held = past[each.thread_id].held
+        for each in self._list_lanes():
+            if each.key in past:
+                each.held = past[each.key].held
             self._drain(each)
         self._current = self._lanes.get(current or "", self._main)
         self._waiting, self._repeats = waiting, repeats
@@ -642,27 +665,28 @@ class Projection:
         ops[:] = [*earlier, *root_operations(before, self._to_plain())]
         self._draft.ops = ops
 
-    def _go_back(self, point: RebuildPoint, past: dict[str | None, Lane]) -> None:
+    def _go_back(self, point: RebuildPoint, past: dict[str, Lane]) -> None:
         """The state at a point, with nothing held; what came to be covered since stays so."""
         if point.data is None:
             self._set_up(empty_state(self._first_thread), Lane(None))
         else:
             self._load(decode_checkpoint(point.data))
         self._waiting = {}
-        for lane in (self._main, *self._lanes.values()):
+        for lane in self._list_lanes():
             lane.held = {}
-            lane.cover_as(past.get(lane.thread_id))
+            lane.cover_as(past.get(lane.key))
         self._settle_order()
 
-    def _take_again(self, fact: Fact, past: dict[str | None, Lane]) -> None:
+    def _take_again(self, fact: Fact, past: dict[str, Lane]) -> None:
         """Take a fact whose place in the order is settled, past what is missing before it."""
         lane = self._find_lane(fact)
         if lane is None:
             lane = self._other_lane(fact, fact.thread_id or "") or self._main
         self._current = lane
         if fact.sequence is not None:
+            lane = self._find_count(lane, fact, fact.sequence)
             if lane.expected is None:
-                lane.cover_as(past.get(lane.thread_id))
+                lane.cover_as(past.get(lane.key))
                 self._begin_lane(lane, fact, fact.sequence)
             lane.pass_hole(fact.sequence)
         self._take(lane, fact)
@@ -687,12 +711,12 @@ class Projection:
         if row is not None and row.repairs:
             cover_lane(lane, fact)
         if fact.event_class in REPAIRS:
-            settle_repair(self._draft, lane, self._lanes.values(), fact)
+            settle_repair(self._draft, lane, self._list_lanes(), fact)
         self._settle_order()
 
     def _settle_order(self) -> None:
         draft = self._draft
-        lanes = [self._main, *self._lanes.values()]
+        lanes = self._list_lanes()
         waited = draft.memory.unreconciled
         self._mark_reconciliation()
         if waited and not draft.memory.unreconciled:
@@ -714,6 +738,24 @@ def _may_have_refs(piece: Fact) -> bool:
     """Whether a piece of a text may state refs beside its text."""
     listed = piece.ref_ids or piece.artifact_refs or piece.evidence_refs or piece.evidence_id
     return bool(listed or piece.extra) or not PLAIN_NAMES.issuperset(piece.payload)
+
+
+def _begins_beside(lane: Lane, fact: Fact, sequence: int) -> bool:
+    """Whether a fact of no run, whose place a run has, shows that such facts count by themselves:
+    it starts where the run does, or runs count by themselves, too.
+    """
+    if lane.is_beside or lane.beside is not None or not is_of_no_run(fact):
+        return False
+    return lane.runs > 1 or (lane.runs == 1 and sequence == lane.start)
+
+
+def _is_in_count_of(lane: Lane, fact: Fact) -> Callable[[Fact], bool]:
+    """Tells which other facts are of the thread and the count of one."""
+    is_apart = lane.is_beside or lane.beside is not None
+    is_beside = is_of_no_run(fact)
+    return lambda other: (
+        other.thread_id == fact.thread_id and (not is_apart or is_of_no_run(other) == is_beside)
+    )
 
 
 def _starting_point() -> RebuildPoint:

@@ -79,9 +79,7 @@ def lacks_facts(draft: "StateDraft", lanes: "list[Lane]", fact: Fact) -> bool:
     )
 
 
-def settle_repair(
-    draft: "StateDraft", lane: "Lane", children: "Iterable[Lane]", fact: Fact
-) -> None:
+def settle_repair(draft: "StateDraft", lane: "Lane", lanes: "Iterable[Lane]", fact: Fact) -> None:
     """End what was in doubt as far as a repair covers it: everything in the range that it states
     the messages of, and a gap that was reported where no fact of the range is missing. A repair on
     the thread of a child says nothing of this one, and the other way round.
@@ -97,7 +95,9 @@ def settle_repair(
             hydration.clear_doubt(draft, hydration.name_doubt(draft, fact, "gap_reported"))
         return
     lacks_beginning = (
-        any(each.lacks_beginning() for each in children) if is_child else stated[0] > 1
+        any(each.lacks_beginning() for each in lanes if each.thread_id is not None)
+        if is_child
+        else stated[0] > 1
     )
     for reason in draft.state.hydration.reasons:
         starts_late = reason.endswith("starts_late") and lacks_beginning

@@ -166,6 +166,10 @@ class SavedLane(msgspec.Struct, kw_only=True, omit_defaults=True):
     uncovered: list[tuple[int, int]] = []
     skipped: list[tuple[int, int]] = []
     earlier: list[tuple[int, int]] = []
+    is_beside: bool = False
+    beside: "SavedLane | None" = None
+    runs: int = 0
+    shared: int = BEFORE_ANY_SEQUENCE
 
 
 class ProjectionCheckpoint(msgspec.Struct, kw_only=True):
@@ -279,6 +283,10 @@ def save_lane(lane: Lane) -> SavedLane:
         uncovered=lane.uncovered,
         skipped=lane.skipped,
         earlier=lane.earlier,
+        is_beside=lane.is_beside,
+        beside=None if lane.beside is None else save_lane(lane.beside),
+        runs=lane.runs,
+        shared=lane.shared,
     )
 
 
@@ -288,7 +296,7 @@ def _restore_fact(line: bytes) -> Fact:
 
 
 def restore_lane(saved: SavedLane) -> Lane:
-    lane = Lane(saved.thread_id, saved.start)
+    lane = Lane(saved.thread_id, saved.start, is_beside=saved.is_beside)
     lane.expected = saved.expected
     lane.lost = list(saved.lost)
     lane.covered = list(saved.covered)
@@ -296,6 +304,8 @@ def restore_lane(saved: SavedLane) -> Lane:
     lane.uncovered = list(saved.uncovered)
     lane.skipped = list(saved.skipped)
     lane.earlier = list(saved.earlier)
+    lane.beside = None if saved.beside is None else restore_lane(saved.beside)
+    lane.runs, lane.shared = saved.runs, saved.shared
     for line in saved.held:
         fact = _restore_fact(line)
         lane.hold(fact, fact.sequence or 0)
