@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from bench import (
     edge_fanout,
+    edge_loop,
     edge_path,
     evidence,
     facts,
@@ -27,6 +28,7 @@ GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
     "runtime": ("Runtime: one turn, journal on SQLite", runtime.rows),
     "sources": ("Sources: one core, lines of other agents to facts", sources.rows),
     "edge": ("Edge: from a request to every reader", edge_path.rows),
+    "loop": ("Edge: how long the event loop is held", edge_loop.rows),
     "fanout": ("Edge: one core, facts to many sockets", edge_fanout.rows),
     "evidence": ("Evidence: a pack of a million facts", evidence.rows),
     "workbench": ("Workbench: in Chromium, from a key to the picture", workbench.rows),

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
@@ -67,13 +67,15 @@ class Target:
 
 
 @contextmanager
-def _process(*arguments: str, folder: str) -> Generator[subprocess.Popen[str]]:
+def _process(
+    *arguments: str, folder: str, variables: Mapping[str, str] | None = None
+) -> Generator[subprocess.Popen[str]]:
     """A program with compiled files of its own, so that the second start finds them."""
     surroundings = {**os.environ, "PYTHONPYCACHEPREFIX": f"{tempfile.gettempdir()}/bench-compiled"}
     surroundings.pop("PYTHONDONTWRITEBYTECODE", None)
     process = subprocess.Popen(  # noqa: S603 - this very interpreter
         [sys.executable, *arguments],
-        env={**surroundings, "HOME": folder, "PYTHONPATH": str(Path.cwd())},
+        env={**surroundings, "HOME": folder, "PYTHONPATH": str(Path.cwd()), **(variables or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -85,9 +87,9 @@ def _process(*arguments: str, folder: str) -> Generator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def _edge_flags(folder: str) -> list[str]:
+def _edge_flags(folder: str, program: str = _EDGE) -> list[str]:
     places = ("--data", f"{folder}/data", "--journal", f"sqlite:{folder}/edge.db")
-    return ["-c", _EDGE, "edge", "--port", "0", "--workspace", folder, "--token", TOKEN, *places]
+    return ["-c", program, "edge", "--port", "0", "--workspace", folder, "--token", TOKEN, *places]
 
 
 def _line(process: subprocess.Popen[str]) -> str:
@@ -97,10 +99,16 @@ def _line(process: subprocess.Popen[str]) -> str:
 
 @contextmanager
 def _edge() -> Generator[Target]:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        _process(*_edge_flags(folder), folder=folder) as process,
-    ):
+    with tempfile.TemporaryDirectory() as folder, start_edge(folder) as target:
+        yield target
+
+
+@contextmanager
+def start_edge(
+    folder: str, program: str = _EDGE, variables: Mapping[str, str] | None = None
+) -> Generator[Target]:
+    """An Edge on the journal of a folder."""
+    with _process(*_edge_flags(folder, program), folder=folder, variables=variables) as process:
         found = _PORT.search(_line(process))
         assert found
         port = int(found[1])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -152,14 +153,14 @@ async def test_facts_that_arrive_while_a_thread_is_opened_are_neither_lost_nor_d
 
 @on_both_loops
 async def test_without_what_came_meanwhile_the_state_is_another(monkeypatch: pytest.MonkeyPatch):
-    begin = LiveProjection._begin
+    take_early = LiveProjection._take_early
 
-    def forgetful(self: LiveProjection, reached: Cursor) -> None:
-        self._early = []
-        self.cursor = Cursor(reached.epoch, 70)
-        begin(self, reached)
+    async def forget_early(self: LiveProjection) -> None:
+        self._early = deque()
+        self.cursor = Cursor(self.cursor.epoch, 70)
+        await take_early(self)
 
-    monkeypatch.setattr(LiveProjection, "_begin", forgetful)
+    monkeypatch.setattr(LiveProjection, "_take_early", forget_early)
     async with memory_streams() as (journal, served):
         state = await opened_under_writers(monkeypatch, journal, served)
     assert state != state_of(FACTS[:80])

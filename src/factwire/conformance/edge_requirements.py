@@ -228,6 +228,8 @@ EDGE_ATTACK_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.floods.connections": "Connections are bounded in number.",
         "edge.floods.json": "JSON that is deep, ambiguous or no JSON is refused by name.",
         "edge.floods.counts": "Batches, keys, names and query parameters are bounded.",
+        "edge.loop.turns": "A request of many facts or threads takes turns with other requests.",
+        "edge.loop.beside": "What grows with the length of a thread is done beside the event loop.",
         "edge.http.malformed": "Malformed HTTP gets a documented answer and leaves no traceback.",
         "edge.http.facts": "Mutated facts are taken whole or refused by name.",
         "edge.ids.unknown": "An id that nobody has is not found, at every address.",

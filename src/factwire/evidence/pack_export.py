@@ -5,7 +5,6 @@ hang on: one vouches for everything before it, and some more, bounded in number,
 histories part.
 """
 
-import asyncio
 import heapq
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack, aclosing
@@ -22,6 +21,7 @@ from factwire.evidence.replay_cases import ReplayCase
 from factwire.facts import Fact, RecordingRedactor, encode_fact
 from factwire.journal import Cursor, FactBatch, Filter, Journal
 from factwire.journal.blobs import BlobStore
+from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.journal.chunks import decode_line
 from factwire.journal.filter import find_thread_id
 
@@ -183,20 +183,24 @@ async def export_journal(
     tallies: dict[str, _Tally] = {}
     places = AnchorPlaces()
     with PackWriter(target, source="journal", stored=options.stored) as writer:
-        counter = _ProgressCounter(progress)
+        step: list[Stored] = []
         async with aclosing(read_selected(journal, threads, place.head)) as facts:
             async for stored in facts:
                 within = stored.seq <= place.last
                 _count_fact(tallies, stored.fact, within=within)
                 if within:
-                    writer.take(stored.fact, stored.line, stored.seq)
+                    step.append(stored)
                     places.note(stored.seq)
-                    if counter.count_fact():
+                    if len(step) == PROGRESS_FACTS:
                         # Whoever else lives in this process works on meanwhile.
-                        await asyncio.sleep(0)
-        counter.flush()
+                        await run_disk_work(_write_step, writer, step)
+                        progress(len(step))
+                        step.clear()
+        await run_disk_work(_write_step, writer, step)
+        if step:
+            progress(len(step))
         _ensure_facts(writer.facts)
-        writer.end_facts()
+        await run_disk_work(writer.end_facts)
         await add_blobs(writer, options.blobs, include=options.with_blobs)
         anchors = JournalAnchors(
             epoch=place.epoch,
@@ -208,7 +212,14 @@ async def export_journal(
             until=None if until is None else until.seq,
         )
         await _ensure_unchanged(journal, place)
-        return writer.finish(key=options.key, journal=anchors, cases=_encode_cases(options.cases))
+        return await run_disk_work(
+            writer.finish, key=options.key, journal=anchors, cases=_encode_cases(options.cases)
+        )
+
+
+def _write_step(writer: PackWriter, step: Sequence[Stored]) -> None:
+    for stored in step:
+        writer.take(stored.fact, stored.line, stored.seq)
 
 
 async def export_facts(
@@ -224,36 +235,18 @@ async def export_facts(
     """
     redactor = RecordingRedactor()
     with PackWriter(target, source="file", stored=options.stored) as writer:
-        counter = _ProgressCounter(progress)
+        reported = 0
         for fact in redactor.redact(facts):
             writer.take(fact, encode_fact(fact))
-            counter.count_fact()
-        counter.flush()
+            if writer.facts - reported == PROGRESS_FACTS:
+                progress(PROGRESS_FACTS)
+                reported = writer.facts
+        if writer.facts > reported:
+            progress(writer.facts - reported)
         _ensure_facts(writer.facts)
         writer.end_facts()
         await add_blobs(writer, options.blobs, include=options.with_blobs)
         return writer.finish(key=options.key, cases=_encode_cases(options.cases))
-
-
-class _ProgressCounter:
-    """Tells a progress callback in steps."""
-
-    def __init__(self, progress: ExportProgress) -> None:
-        self._progress = progress
-        self._count = 0
-
-    def count_fact(self) -> bool:
-        """Whether a step is done, and told."""
-        self._count += 1
-        is_step = self._count == PROGRESS_FACTS
-        if is_step:
-            self.flush()
-        return is_step
-
-    def flush(self) -> None:
-        if self._count:
-            self._progress(self._count)
-            self._count = 0
 
 
 class _Place(msgspec.Struct, frozen=True):

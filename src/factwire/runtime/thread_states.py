@@ -11,14 +11,15 @@ saved from time to time, so that whoever needs it next reads only what came sinc
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeVar, cast
 
 import msgspec
 
 from factwire.facts import Fact
 from factwire.journal import Cursor, CursorError, FactBatch, Filter, Journal, JournalError
+from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.projection import Projection, UnreadableCheckpoint
 from factwire.runtime.limits import (
     ANCHOR_FACTS,
@@ -27,6 +28,8 @@ from factwire.runtime.limits import (
     PAST_STATES,
     REPLAY_FACTS,
 )
+
+Derived = TypeVar("Derived")
 
 
 class ProjectedThread(msgspec.Struct, frozen=True):
@@ -60,13 +63,32 @@ class ThreadStates:
     async def now(self, thread_id: str) -> ProjectedThread:
         """A thread as it is now; its projection may move on once somebody else asks."""
         async with self._locks[thread_id]:
-            known = self._live.pop(thread_id, None) or await self._restore(thread_id)
-            latest = await self._catch_up(thread_id, known, await self._journal.head())
-            self._live[thread_id] = latest
-            if len(self._live) > LIVE_STATES:
-                forgotten, _ = self._live.popitem(last=False)
-                self._locks.pop(forgotten, None)
-            return latest
+            return await self._advance_to_now(thread_id)
+
+    async def derive(
+        self, thread_id: str, cursor: Cursor | None, work: Callable[[Projection], Derived]
+    ) -> tuple[Cursor, Derived]:
+        """What `work` makes of a thread as it is now or was at a cursor. It runs beside the event
+        loop, because a long thread takes a while, and the projection does not move on meanwhile.
+        Raises `CursorError`.
+        """
+        if cursor is not None:
+            await self._ensure_valid(thread_id, cursor)
+        async with self._locks[thread_id]:
+            if cursor is None:
+                seen = await self._advance_to_now(thread_id)
+            else:
+                seen = await self._go_to(thread_id, cursor)
+            return seen.cursor, await run_disk_work(work, seen.projection)
+
+    async def _advance_to_now(self, thread_id: str) -> ProjectedThread:
+        known = self._live.pop(thread_id, None) or await self._restore(thread_id)
+        latest = await self._catch_up(thread_id, known, await self._journal.head())
+        self._live[thread_id] = latest
+        if len(self._live) > LIVE_STATES:
+            forgotten, _ = self._live.popitem(last=False)
+            self._locks.pop(forgotten, None)
+        return latest
 
     async def at(self, thread_id: str, cursor: Cursor | None) -> ProjectedThread:
         """A thread as it was at a cursor; its projection may move on once somebody else asks.
@@ -76,27 +98,31 @@ class ThreadStates:
             return await self.now(thread_id)
         await self._ensure_valid(thread_id, cursor)
         async with self._locks[thread_id]:
-            known = self._past.pop(thread_id, None)
-            if known is None or not _leads_to(known.cursor, cursor):
-                known = self._restore_anchor(thread_id, cursor)
-            if known is None or cursor.seq - known.cursor.seq > REPLAY_FACTS:
-                saved = await self._restore(thread_id, cursor)
-                known = saved if known is None else max(known, saved, key=_position)
-            known = await self._advance_to_anchor(thread_id, known, cursor)
-            moment = await self._catch_up(thread_id, known, cursor)
-            self._past[thread_id] = moment
-            if len(self._past) > PAST_STATES:
-                forgotten, _ = self._past.popitem(last=False)
-                self._anchors.pop(forgotten, None)
-                if forgotten not in self._live:
-                    self._locks.pop(forgotten, None)
-            return moment
+            return await self._go_to(thread_id, cursor)
 
-    def _restore_anchor(self, thread_id: str, until: Cursor) -> ProjectedThread | None:
+    async def _go_to(self, thread_id: str, cursor: Cursor) -> ProjectedThread:
+        known = self._past.pop(thread_id, None)
+        if known is None or not _leads_to(known.cursor, cursor):
+            known = await self._restore_anchor(thread_id, cursor)
+        if known is None or cursor.seq - known.cursor.seq > REPLAY_FACTS:
+            saved = await self._restore(thread_id, cursor)
+            known = saved if known is None else max(known, saved, key=_position)
+        known = await self._advance_to_anchor(thread_id, known, cursor)
+        moment = await self._catch_up(thread_id, known, cursor)
+        self._past[thread_id] = moment
+        if len(self._past) > PAST_STATES:
+            forgotten, _ = self._past.popitem(last=False)
+            self._anchors.pop(forgotten, None)
+            if forgotten not in self._live:
+                self._locks.pop(forgotten, None)
+        return moment
+
+    async def _restore_anchor(self, thread_id: str, until: Cursor) -> ProjectedThread | None:
         anchor = self._anchors.get(thread_id)
         if anchor is None or not _leads_to(anchor.cursor, until):
             return None
-        return ProjectedThread(Projection.restore(anchor.data), anchor.cursor)
+        projection = await run_disk_work(Projection.restore, anchor.data)
+        return ProjectedThread(projection, anchor.cursor)
 
     async def _advance_to_anchor(
         self, thread_id: str, known: ProjectedThread, until: Cursor
@@ -107,7 +133,7 @@ class ThreadStates:
             return known
         place = Cursor(until.epoch, until.seq - max(ANCHOR_FACTS // 2, far // 16))
         near = await self._catch_up(thread_id, known, place)
-        data = await asyncio.to_thread(near.projection.checkpoint)
+        data = await run_disk_work(near.projection.checkpoint)
         self._anchors[thread_id] = StateAnchor(near.cursor, data)
         return near
 
@@ -128,7 +154,8 @@ class ThreadStates:
         saved = await self._journal.snapshot(thread_id, at=at)
         if saved is not None:
             try:
-                return ProjectedThread(Projection.restore(saved.data), saved.cursor)
+                projection = await run_disk_work(Projection.restore, saved.data)
+                return ProjectedThread(projection, saved.cursor)
             except UnreadableCheckpoint:
                 # One of another version; the facts are what counts.
                 pass
@@ -170,10 +197,9 @@ class ThreadStates:
         """Save a checkpoint on a long way, so that nobody goes it twice; a journal that cannot be
         written to now is no reason not to read it.
         """
+        data = await run_disk_work(reached.projection.checkpoint)
         with suppress(JournalError):
-            await self._journal.save_snapshot(
-                thread_id, reached.cursor, reached.projection.checkpoint()
-            )
+            await self._journal.save_snapshot(thread_id, reached.cursor, data)
 
 
 def _position(state: ProjectedThread) -> int:

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from factwire.edge.edge_context import EdgeContext
-from factwire.edge.limits import FACTS_IN_A_BATCH, INTAKE_TURN_BYTES, INTAKE_TURN_FACTS
-from factwire.edge.operations.outside_intakes import ThreadIntake, ThreadTrial
+from factwire.edge.limits import FACTS_IN_A_BATCH, INTAKE_TURN_BYTES
+from factwire.edge.operations.outside_intakes import LoopShare, ThreadIntake, ThreadTrial
 from factwire.edge.records.thread_records import bare_id, row_of, thread_of
 from factwire.facts import (
     EDGE_CLASSES,
@@ -94,25 +94,6 @@ class StaleJudgement(Exception):
     """A batch was judged on facts that were not written after all."""
 
 
-class LoopShare:
-    """Counts the work of one request, so that no request keeps the event loop to itself: one that
-    has used it up lets others go on.
-    """
-
-    def __init__(self) -> None:
-        self._facts = 0
-        self._bytes = 0
-
-    def use_up(self, size: int) -> bool:
-        """Count one more fact; whether there were enough of them."""
-        self._facts += 1
-        self._bytes += size
-        if self._facts < INTAKE_TURN_FACTS and self._bytes < INTAKE_TURN_BYTES:
-            return False
-        self._facts = self._bytes = 0
-        return True
-
-
 class OutsideBatch:
     """One request on its way into the journal; `own` are the places of the sender's facts among
     `facts`.
@@ -140,7 +121,10 @@ class OutsideBatch:
             if self._share.use_up(len(item)):
                 await asyncio.sleep(0)
             try:
-                fact, shape = reader.read(item)
+                if len(item) > INTAKE_TURN_BYTES:
+                    fact, shape = await asyncio.to_thread(reader.read, item)
+                else:
+                    fact, shape = reader.read(item)
             except (InvalidFacts, UnreadableInput) as error:
                 self._refuse(index, error)
                 continue
@@ -186,7 +170,11 @@ class OutsideBatch:
         """
         intakes = self._edge.intakes
         async with intakes.hold(names, is_alone=is_alone) as threads:
-            trials = {name: ThreadTrial(thread) for name, thread in threads.items()}
+            trials = dict[str, ThreadTrial]()
+            for name, thread in threads.items():
+                trials[name] = ThreadTrial(thread)
+                if self._share.use_up():
+                    await asyncio.sleep(0)
             await self._judge(trials)
             has_to_be_saved = any(trial.has_to_be_saved for trial in trials.values())
             if (self._issues or has_to_be_saved) and not await intakes.settle(threads):
@@ -202,6 +190,8 @@ class OutsideBatch:
                 await self._wait_for_append(append, is_alone=is_alone)
             for trial in trials.values():
                 trial.join()
+                if self._share.use_up():
+                    await asyncio.sleep(0)
             await intakes.confirm(trials, saved)
         return await self._wait_for_append(append, is_alone=is_alone)
 

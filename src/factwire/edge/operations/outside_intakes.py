@@ -28,6 +28,8 @@ from factwire.edge.limits import (
     EXACT_REQUESTS,
     INTAKE_CHECKPOINT,
     INTAKE_OPEN,
+    INTAKE_TURN_BYTES,
+    INTAKE_TURN_FACTS,
     INTAKES_IN_MEMORY,
     INTAKES_ON_DISK,
 )
@@ -79,6 +81,25 @@ from factwire.runtime.action_cards import ShownRequest, read_shown
 
 _REQUESTS: Final = ("action.required", "action.updated")
 INTAKE_FILE: Final = "edge-intake.db"
+
+
+class LoopShare:
+    """Counts the work of one request, so that no request keeps the event loop to itself: one that
+    has used it up lets others go on.
+    """
+
+    def __init__(self) -> None:
+        self._facts = 0
+        self._bytes = 0
+
+    def use_up(self, size: int = 0) -> bool:
+        """Count one more fact or thread; whether there were enough of them."""
+        self._facts += 1
+        self._bytes += size
+        if self._facts < INTAKE_TURN_FACTS and self._bytes < INTAKE_TURN_BYTES:
+            return False
+        self._facts = self._bytes = 0
+        return True
 
 
 class OutsideVerifier(LifecycleVerifier):
@@ -514,13 +535,18 @@ class OutsideIntakes:
         """Be the only one that judges facts of these threads; while it `is_alone`, nothing of them
         is on its way to the journal.
         """
-        names = sorted(set(thread_ids))
+        names, share = sorted(set(thread_ids)), LoopShare()
         async with AsyncExitStack() as stack:
+            threads = dict[str, ThreadIntake]()
             for name in names:
                 await stack.enter_async_context(self._hold_one(name))
                 if is_alone:
                     await self._wait_for_appends(name)
-            yield {name: await self._load(name) for name in names}
+                threads[name] = await self._load(name)
+                if share.use_up():
+                    await asyncio.sleep(0)
+            self._drop_idle()
+            yield threads
 
     def start_append(
         self,
@@ -547,9 +573,13 @@ class OutsideIntakes:
         """Have on disk what the threads will hold back once the batch is written; nothing else of
         them may be on its way.
         """
-        saved = {name: each.save(epoch) for name, each in trials.items() if each.has_to_be_saved}
-        for name in saved:
-            trials[name].thread.is_saved = False
+        saved, share = dict[str, SavedTexts](), LoopShare()
+        for name, trial in trials.items():
+            if trial.has_to_be_saved:
+                saved[name] = trial.save(epoch)
+                trial.thread.is_saved = False
+                if share.use_up():
+                    await asyncio.sleep(0)
         await self._store.write(saved)
         return saved
 
@@ -600,12 +630,13 @@ class OutsideIntakes:
         self, threads: Mapping[str, ThreadIntake], append: asyncio.Task[AppendResult]
     ) -> None:
         has_failed = append.cancelled() or append.exception() is not None
+        reached = 0 if has_failed else append.result().cursor.seq
         for name, thread in threads.items():
             self._appends[name].discard(append)
             if not self._appends[name]:
                 del self._appends[name]
             if not has_failed:
-                thread.seq = max(thread.seq, append.result().cursor.seq)
+                thread.seq = max(thread.seq, reached)
             elif self._threads.get(name) is thread:
                 del self._threads[name]
 
@@ -635,7 +666,6 @@ class OutsideIntakes:
         if name and thread.facts_since_checkpoint >= INTAKE_CHECKPOINT:
             await self._save_checkpoint(name, thread)
         self._threads.move_to_end(name)
-        self._drop_idle()
         return thread
 
     def _drop_idle(self) -> None:

@@ -15,6 +15,7 @@ from factwire.edge.operations import preview_operations, worktree_operations
 from factwire.edge.records import Records
 from factwire.facts import Person
 from factwire.facts.resources import Conversation, Project, Thread
+from factwire.journal import Cursor
 from factwire.projection import ProjectionState, conversation
 from factwire.projection.history_window import ForkedHistory, build_forked_history
 from factwire.projection.messages import Message
@@ -230,8 +231,12 @@ async def read_state_at(
     edge: EdgeContext, states: ThreadStates, thread_id: str, at: str | None
 ) -> ProjectedThread:
     """A thread now, or as it was at a cursor, an event or a fact; raises `CursorError`."""
-    cursor = None if at is None else await read_cursor(edge.journal, at)
-    return await states.at(thread_id, cursor)
+    return await states.at(thread_id, await find_moment(edge, at))
+
+
+async def find_moment(edge: EdgeContext, at: str | None) -> Cursor | None:
+    """The place that a cursor, an event or a fact names; None is now. Raises `CursorError`."""
+    return None if at is None else await read_cursor(edge.journal, at)
 
 
 async def add_fork(

@@ -36,7 +36,8 @@ from factwire.facts.resources import (
     ThreadState,
     ThreadStatus,
 )
-from factwire.projection import ProjectionState, thread_read_model
+from factwire.journal import Cursor
+from factwire.projection import Projection, ProjectionState, thread_read_model
 from factwire.projection.messages import Message, TextPart, ToolPreviewPart
 from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.tools import Tool
@@ -230,20 +231,25 @@ async def list_items(
 ) -> Page[Item]:
     """List the items of a thread, oldest first, as of the cursor `asOf`."""
     row = edge_of(request).find_thread(thread_id)
-    seen = await states_of(request).now(thread_id)
-    found = items_of(seen.projection.state, row.project_id)
+    cursor, found = await _list_items(request, row)
     start = _position_after(found, after)
     shown = found[start : start + limit]
     more = start + limit < len(found)
-    return Page(items=shown, as_of=str(seen.cursor), next=shown[-1].item_id if more else None)
+    return Page(items=shown, as_of=str(cursor), next=shown[-1].item_id if more else None)
+
+
+async def _list_items(request: EdgeRequest, row: Thread) -> tuple[Cursor, list[Item]]:
+    return await states_of(request).derive(
+        row.thread_id, None, lambda projection: items_of(projection.state, row.project_id)
+    )
 
 
 @get("/v1/threads/{thread_id:str}/items/{item_id:str}", tags=["threads"])
 async def read_item(request: EdgeRequest, thread_id: FromPath[str], item_id: FromPath[str]) -> Item:
     """Get an item of a thread."""
     row = edge_of(request).find_thread(thread_id)
-    seen = await states_of(request).now(thread_id)
-    for item in items_of(seen.projection.state, row.project_id):
+    _, found = await _list_items(request, row)
+    for item in found:
         if item.item_id == item_id:
             return item
     raise Problem(404, "unknown_item", "no item of this thread has this id")
@@ -260,11 +266,12 @@ async def read_projection(
     """Get the state of a thread, now or at an earlier point; changes continue from `asOf`."""
     edge = edge_of(request)
     edge.find_thread(thread_id)
-    seen = await thread_operations.read_state_at(edge, states_of(request), thread_id, at)
+    moment = await thread_operations.find_moment(edge, at)
+    cursor, state = await states_of(request).derive(thread_id, moment, Projection.snapshot)
     body = b'{"threadId":%s,"asOf":"%s","state":%s}' % (
         _encode_text(thread_id),
-        str(seen.cursor).encode(),
-        seen.projection.snapshot(),
+        str(cursor).encode(),
+        state,
     )
     return Response(body, media_type="application/json")
 
@@ -276,9 +283,11 @@ async def read_thread_model(
     """Get what the first screen of a thread needs, as of the cursor `asOf`."""
     edge = edge_of(request)
     edge.find_thread(thread_id)
-    seen = await thread_operations.read_state_at(edge, states_of(request), thread_id, at)
-    model = thread_read_model(seen.projection.state)
-    return ThreadOverview(as_of=str(seen.cursor), read_model=model)
+    moment = await thread_operations.find_moment(edge, at)
+    cursor, model = await states_of(request).derive(
+        thread_id, moment, lambda projection: thread_read_model(projection.state)
+    )
+    return ThreadOverview(as_of=str(cursor), read_model=model)
 
 
 @post("/v1/threads/{thread_id:str}/messages", status_code=HTTP_202_ACCEPTED, tags=["threads"])

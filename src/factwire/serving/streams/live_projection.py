@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from factwire.journal import Cursor, Filter
+from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.projection import Projection, fold_changes
 from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.limits import (
@@ -64,8 +65,9 @@ class LiveProjection:
         self._bytes = 0
         self._ring = ring
         self._floor = 0
-        self._early: list[DecodedBatch] | None = []
-        self._snapshots: tuple[Cursor | None, dict[Wire, list[bytes]]] = (None, {})
+        self._early: deque[DecodedBatch] | None = deque()
+        self._draining: asyncio.Task[None] | None = None
+        self._snapshots: dict[Wire, asyncio.Task[list[bytes]]] = {}
         self._unsubscribe = feed.subscribe(self._take, self._close_channels)
         self.is_open = True
 
@@ -82,17 +84,38 @@ class LiveProjection:
         # A projection of its own: what the feed brings is applied to it here.
         loaded = await self._states.load(self.thread_id)
         self._projection = loaded.projection
-        self._begin(loaded.cursor)
+        self.cursor = max(loaded.cursor, self.cursor)
+        self._floor = self.cursor.seq
+        await self._take_early()
 
-    def snapshot(self, wire: Wire) -> list[bytes]:
-        """The state in frames, made once for all who come at the same place."""
-        cursor, known = self._snapshots
-        if cursor != self.cursor:
-            known = dict[Wire, list[bytes]]()
-            self._snapshots = (self.cursor, known)
-        if wire not in known:
-            known[wire] = self._snapshot_frames(wire)
-        return known[wire]
+    async def settle(self) -> None:
+        """Wait until the state is that of the last changes that were sent, or as good as: until the
+        next wait of the caller it and the channels do not move apart.
+        """
+        while self._draining is not None:
+            await asyncio.shield(self._draining)
+
+    def snapshot(self, wire: Wire) -> "asyncio.Task[list[bytes]]":
+        """The state in frames, made once for all who come at the same place. A long thread takes a
+        while, so it is made beside the event loop, and what the feed brings meanwhile waits.
+        """
+        if wire not in self._snapshots:
+            if self._early is None:
+                self._early = deque()
+            self._snapshots[wire] = asyncio.create_task(self._encode_snapshot(wire))
+        return self._snapshots[wire]
+
+    async def _encode_snapshot(self, wire: Wire) -> list[bytes]:
+        try:
+            return await run_disk_work(self._snapshot_frames, wire)
+        except BaseException:
+            del self._snapshots[wire]
+            raise
+        finally:
+            if self._draining is None and all(
+                task.done() or task is asyncio.current_task() for task in self._snapshots.values()
+            ):
+                self._draining = asyncio.create_task(self._take_early())
 
     def _snapshot_frames(self, wire: Wire) -> list[bytes]:
         text = b'{"type":"projection.snapshot","threadId":%s,"cursor":"%s","state":%s}' % (
@@ -118,20 +141,31 @@ class LiveProjection:
         self.is_open = False
         self._unsubscribe()
 
-    def _begin(self, reached: Cursor) -> None:
-        early, self._early = self._early or [], None
-        self.cursor = max(reached, self.cursor)
-        self._floor = self.cursor.seq
-        for batch in early:
-            self._take(batch)
+    async def _take_early(self) -> None:
+        """Apply what waited, in its order; what comes meanwhile waits as well."""
+        early = self._early or deque[DecodedBatch]()
+        try:
+            while early:
+                self._apply(early.popleft())
+                await asyncio.sleep(0)
+        except Exception as error:
+            self._unsubscribe()
+            self._close_channels(error)
+            raise
+        finally:
+            self._early = self._draining = None
 
     def _take(self, batch: DecodedBatch) -> None:
         if self._early is not None:
             self._early.append(batch)
-            return
+        else:
+            self._apply(batch)
+
+    def _apply(self, batch: DecodedBatch) -> None:
         if batch.cursor.seq <= self.cursor.seq:
             return
         place, self.cursor = self.cursor.seq, batch.cursor
+        self._snapshots.clear()
         seqs = batch.raw.seqs
         chosen = [at for at in batch.select(self._filter) if seqs[at] > place]
         if chosen:
@@ -145,7 +179,6 @@ class LiveProjection:
             str(self.cursor).encode(),
             operations,
         )
-        self._snapshots = (None, {})
         self._keep(EncodedDelta(first, self.cursor, text))
         for wire, channel in self.channels.items():
             if not channel.is_idle:
@@ -190,10 +223,11 @@ class LiveProjections:
         from a snapshot otherwise.
         """
         live = await self.open(thread_id)
+        await live.settle()
         flow, channel = PacedWriter(sink), live.channels[wire]
         mark = channel.mark()
         try:
-            for frames in _first_frames(live, wire, after):
+            for frames in await _first_frames(live, wire, after):
                 if not await flow.write(frames):
                     return
             # Where more came meanwhile than a viewer may be behind, there is nothing to go on from.
@@ -266,8 +300,9 @@ class LiveProjections:
             del self._open[thread_id]
 
 
-def _first_frames(live: LiveProjection, wire: Wire, after: Cursor | None) -> list[bytes]:
+async def _first_frames(live: LiveProjection, wire: Wire, after: Cursor | None) -> list[bytes]:
     missing = None if after is None else live.deltas_since(after)
     if missing is None:
-        return live.snapshot(wire)
+        # Shared with others: one who leaves does not end it.
+        return await asyncio.shield(live.snapshot(wire))
     return [frame_message(wire, "projection.delta", delta.text, delta.cursor) for delta in missing]
