@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,102 @@ def test_masks_filled_in_are_what_runs(text: str):
 def test_what_may_be_the_program_is_shown_and_marked(command: str):
     assert find_secrets(command)
     assert mask_secrets(command) == MaskedText(text=command, is_partly_open=True)
+
+
+TOKEN_NAMES = ("ghp_a8Kd93jfKq02LxMv7Rt5Yw1Zb4Nc6Pe8Qs9A", "AKIAIOSFODNN7EXAMPLE")
+"""What looks like a token, and may as well be the name of a file that an agent has made."""
+
+DECIDING = (
+    *("make {}", "npm run {}", "npx {}", "docker run {}", "git {}", "pip install {}", "tox -e {}"),
+    *(
+        "rm -rf {}",
+        "cp x {}",
+        "python {}",
+        "uv run {}",
+        "mytool {}",
+        "make -f {}",
+        "poetry run ./{}",
+    ),
+    *("GIT_SSH_COMMAND={} git fetch", "LD_PRELOAD=./{} ls", "PATH={}:$PATH ls", "scp host:{} ."),
+    *("RESTIC_PASSWORD_COMMAND={} restic", "BORG_PASSCOMMAND=./{} borg", "x --token-command={}"),
+    *(
+        "x --password-command {}",
+        "SUDO_ASKPASS={} sudo -A ls",
+        "PASSWORD=/tmp/{} x",
+        "curl https://{}/x",
+    ),
+)
+"""Commands in which the name of a file, a program or a host decides what happens."""
+
+
+@pytest.mark.requirement("runtime.approval.exact")
+@pytest.mark.parametrize("name", TOKEN_NAMES)
+@pytest.mark.parametrize("command", DECIDING)
+def test_a_name_that_looks_like_a_token_is_shown_where_it_decides_what_happens(
+    command: str, name: str
+):
+    line = command.format(name)
+    for form in (line, tuple(line.split()), ("sh", "-c", line)):
+        request = PolicyRequest(tool="Bash", workspace="/w", cwd="/w", command=form)
+        assert name in assert_shows_what_runs(show_request(request)).text
+
+
+@pytest.mark.requirement("runtime.approval.exact")
+@pytest.mark.parametrize("name", TOKEN_NAMES)
+def test_a_path_a_host_an_argument_and_a_workspace_are_shown(name: str):
+    request = PolicyRequest(
+        tool="edit",
+        workspace=f"/w/{name}",
+        paths=(f"{name}/x",),
+        url=f"https://{name}/",
+        args={"to": name},
+    )
+    shown = show_request(request)
+    assert mask_secrets(shown) == MaskedText(text=shown, is_partly_open=True)
+
+
+@pytest.mark.requirement("runtime.approval.exact")
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("{}", "x"),
+        ("sh", "{}"),
+        ("env", "A=b", "{}"),
+        ("xargs", "-a", "f", "{}"),
+        ("sudo", "-n", "token:", "{}"),
+        ("bash", "-c", "true; {}"),
+        (*("padding-" * 1500,), "sh", "{}"),
+    ],
+)
+def test_the_program_of_an_argv_is_shown(argv: tuple[str, ...]):
+    command = tuple(word.format(TOKEN_NAMES[0]) for word in argv)
+    shown = show_request(PolicyRequest(tool="run", workspace="/w", command=command))
+    assert mask_secrets(shown) == MaskedText(text=shown, is_partly_open=True)
+
+
+@pytest.mark.requirement("runtime.approval.exact")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "TOKEN={} gh api",
+        "curl -H 'Authorization: Bearer {}' h",
+        "curl -H 'X-Api: {}' h",
+        "git clone https://x:{}@h/r",
+        "git clone https://{}@h/r",
+        "gh auth --token {}",
+        "x --password={}",
+        'echo \'{{"password": "{}"}}\'',
+    ],
+)
+def test_a_credential_that_its_place_names_is_masked(command: str):
+    line = command.format(TOKEN_NAMES[0])
+    argv = tuple(shlex.split(line))
+    for form in (line, argv, ("sh", "-c", line)):
+        masked = assert_shows_what_runs(
+            show_request(PolicyRequest(tool="Bash", workspace="/w", command=form))
+        )
+        assert TOKEN_NAMES[0] not in masked.text
+        assert not masked.is_partly_open
 
 
 HIDING = f"echo cookie: a={SECRET}; touch pwned"

@@ -4,8 +4,10 @@ A fact is redacted before it is stored, and a mask over a secret may cover more 
 `echo cookie: a=1234; touch x` everything behind the colon. So a decision is made from a card. Its
 text comes from the memory of the runtime that asks. A secret on it is masked only within one word,
 never past a blank, an operator, a quote, a substitution or a line break, and never where the word
-could be the program that runs. What cannot be masked under these rules is shown, and marked. With
-the masks filled in, the text is the one that the hash of the request covers.
+could be the program that runs. An agent chooses the names of files, and may choose one that looks
+like a token: `make ghp_…`. So a mask also needs something in front of it, such as `TOKEN=` or a
+header, that says that a credential follows. What cannot be masked under these rules is shown, and
+marked. With the masks filled in, the text is the one that the hash of the request covers.
 """
 
 import os
@@ -19,7 +21,7 @@ from factwire.facts import Fact
 from factwire.facts.json_values import text_at
 from factwire.facts.resources import DecisionCard
 from factwire.facts.secret_key_names import REDACTED
-from factwire.facts.secret_shapes import find_secrets
+from factwire.facts.secret_shapes import Secret, find_secrets
 from factwire.projection.actions import Action
 from factwire.runtime.policy import PolicyRequest, hash_shown, make_visible
 from factwire.runtime.policy.command_wrappers import WRAPPERS
@@ -53,6 +55,25 @@ _RUNS_OTHERS: Final = frozenset(
     {*WRAPPERS, *CHANGING, *INTERPRETERS, *KEYWORDS, *PRIVILEGED, *RUNNING, *SHELLS, "find"}
 )
 """Words behind which another word may be a program."""
+
+_NAMED_RULES: Final = frozenset({"assignment", "login", "option", "url-password"})
+"""Rules of redaction by which what is in front of a value says that it is a credential."""
+
+_CREDENTIAL_PLACE: Final = re.compile(
+    r"://(?:[^\s/@:\"']*:)?$|[\"'][A-Za-z0-9_-]+: (?:[A-Za-z]+ )?$"
+)
+"""What is in front of a credential in an address or in a quoted header."""
+
+_RUNNING_NAME: Final = re.compile(
+    r"(?i)(?:command|cmd|process|helper|program|askpass|exec|script|hook|editor|pager|shell)"
+    r"[\"']*[=:,\s]*[\"']*$"
+)
+"""A name whose value is something to run, whatever else the name says: `PASSWORD_COMMAND`."""
+
+_PATH: Final = re.compile(r"\.{0,2}/")
+_ARGUMENTS: Final = "argv: ["
+_ARGUMENT: Final = re.compile(r"\"((?:[^\"\\]|\\.)*)\"?")
+_LONGEST_LEAD: Final = 200
 
 _SEARCHED_AGAIN: Final = 10_000
 """Characters of what a mask left open that are searched for further secrets."""
@@ -109,15 +130,16 @@ class MaskedText(msgspec.Struct, frozen=True, kw_only=True):
 
 def mask_secrets(text: str) -> MaskedText:
     """The text with the secrets masked that can be, each within its own word."""
-    waiting = [(secret.start, secret.end) for secret in reversed(find_secrets(text))]
+    waiting = find_secrets(text)[::-1]
     if not waiting or MASK in text:
         return MaskedText(text=text, is_partly_open=bool(waiting))
     pieces: list[str] = []
     secrets: list[str] = []
     at, is_partly_open = 0, False
     while waiting:
-        start, end = waiting.pop()
-        first, last = _clip(text, start, end)
+        secret = waiting.pop()
+        end = secret.end
+        first, last = _clip(text, secret)
         if first < last:
             pieces += text[at:first], MASK
             secrets.append(text[first:last])
@@ -129,20 +151,37 @@ def mask_secrets(text: str) -> MaskedText:
     return MaskedText(text="".join(pieces), secrets=tuple(secrets), is_partly_open=is_partly_open)
 
 
-def _find_behind(text: str, start: int, end: int) -> list[tuple[int, int]]:
+def _find_behind(text: str, start: int, end: int) -> list[Secret]:
     """The secrets in what is left of a secret behind its mask, the last one first."""
     rest = text[start:end] if end - start <= _SEARCHED_AGAIN else ""
-    return [(start + secret.start, start + secret.end) for secret in reversed(find_secrets(rest))]
+    return [
+        Secret(start + secret.start, start + secret.end, secret.rule)
+        for secret in reversed(find_secrets(rest))
+    ]
 
 
-def _clip(text: str, start: int, end: int) -> tuple[int, int]:
+def _clip(text: str, secret: Secret) -> tuple[int, int]:
     """The part of a secret that a mask may cover; empty where it may cover none."""
+    start, end = secret.start, secret.end
     quotes = _OPENING_QUOTES.match(text, start, end)
     first = start if quotes is None else quotes.end()
     token = _TOKEN.match(text, first, end)
-    if token is None or _may_be_program(text, first):
+    if token is None or not _is_credential(text, first, token.end(), secret.rule):
         return start, start
     return first, token.end()
+
+
+def _is_credential(text: str, first: int, last: int, rule: str) -> bool:
+    """Whether a word that looks like a secret is certain to be one: it is not a program, not the
+    name of something to run or to open, and what is in front of it names a credential.
+    """
+    before = text[max(first - _LONGEST_LEAD, 0) : first]
+    if _PATH.match(text, first) or _RUNNING_NAME.search(before) or _may_be_program(text, first):
+        return False
+    if rule in _NAMED_RULES:
+        return True
+    place = _CREDENTIAL_PLACE.search(before)
+    return place is not None and (place[0][0] != ":" or text[last : last + 1] == "@")
 
 
 def _may_be_program(text: str, place: int) -> bool:
@@ -150,6 +189,12 @@ def _may_be_program(text: str, place: int) -> bool:
     program that runs others.
     """
     before = text[max(place - _SEARCHED_AGAIN, 0) : place]
+    if place > _SEARCHED_AGAIN and "\n" not in before:
+        return True
+    line = before[before.rfind("\n") + 1 :]
+    if line.startswith(_ARGUMENTS):
+        *words, last = _ARGUMENT.findall(line, len(_ARGUMENTS)) or [""]
+        before = last if last.strip() else " ".join([*words, ""])
     starts = [match.end() for match in _COMMAND_START.finditer(before)]
     command = before[starts[-1] if starts else 0 :]
     bare = command.rstrip(_QUOTES)
