@@ -108,8 +108,10 @@ class Records:
         """Turns that a worker or a task above marks, and that began while another one ran."""
         self.turn_marks = LastIds(TURNS_BESIDE)
         """Turns of threads with the task and the worker that their openings name."""
-        self.shortened: set[str] = set()
-        """Threads whose rows may tell of facts that were removed, until they are rebuilt."""
+        self.shortened = set(self.pending_removals())
+        """Threads whose rows may tell of facts that were removed, until they are rebuilt. Rows that
+        were saved while a removal was under way are of this kind, whatever became of it.
+        """
 
     def apply(self, seq: int, fact: Fact) -> None:
         """Take in a fact; whatever is no news for these lists changes nothing."""
