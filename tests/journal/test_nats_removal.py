@@ -1,6 +1,7 @@
 """Retention and compaction on a stream, held against the journal in memory."""
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from factwire.journal import (
 from factwire.journal.memory_journal import MemoryJournal
 from factwire.journal.nats import NatsJournal, retention
 from factwire.journal.nats.journal import OtherProcesses
+from factwire.journal.nats.stream_log import API
+from factwire.journal.nats.stream_view import StreamView
 from tests.journal.contract import WAIT, close_after, collect, make_fact, take
 from tests.journal.nats_server import NatsServer, nats_server
 
@@ -253,3 +256,76 @@ async def test_a_merge_that_was_cut_short_leaves_the_journal_whole(
         assert (await journal.append([make_fact(40)])).seqs == (41,)
         threads = (await journal.threads()).threads
         assert [(row.thread_id, row.fact_count) for row in threads] == [("t", 41)]
+
+
+CUTS: dict[str, RetentionPolicy | CompactionPolicy] = {
+    "all before": RetentionPolicy(keep_facts=20),
+    "one thread": RetentionPolicy(threads={"gone": 1_000}),
+    "superseded": CompactionPolicy(spare=0),
+}
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("journal.nats.removal")
+@pytest.mark.parametrize("name", CUTS)
+@pytest.mark.parametrize("has_checkpoint", [False, True])
+async def test_what_a_removal_that_was_cut_short_left_goes_with_the_next(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch, name: str, *, has_checkpoint: bool
+):
+    """A process ends before it has deleted anything of what it replaced. After the next removal,
+    the stream holds nothing but what the journal consists of.
+    """
+
+    async def remove(journal: NatsJournal) -> None:
+        policy = CUTS[name]
+        if isinstance(policy, RetentionPolicy):
+            await journal.retain(policy)
+        else:
+            await journal.compact(policy)
+
+    async def end_process(mirror: StreamView) -> None:
+        if mirror.state.replaced_chunks:
+            raise ConnectionAbortedError
+
+    url = nats_server.url()
+    async with NatsJournal(url) as journal:
+        for number in range(60):
+            await journal.append([make_delta(number, "gone"), make_delta(number, "kept")])
+        for _ in range(2):
+            await journal.save_snapshot("gone", await journal.head(), b"state", kind="view")
+        await journal.append([make_delta(60, "gone", event_class="model.completed")])
+        with monkeypatch.context() as patch:
+            patch.setattr(retention, "_delete_replaced", end_process)
+            with pytest.raises(ConnectionAbortedError):
+                await remove(journal)
+        whole = await collect(journal.read())
+        if has_checkpoint:
+            await journal._require_open().checkpoint.save()
+    async with NatsJournal(url) as journal:
+        assert await collect(journal.read()) == whole
+        await remove(journal)
+        assert (await journal.verify()).ok
+        state = journal._require_open().mirror.state
+        held = await count_messages(journal)
+        assert held["chunk"] + held["kept"] == len(state.directory.places())
+        assert held["snapshot"] == sum(map(len, state.snapshots.values()))
+
+
+def make_delta(number: int, thread: str, event_class: str = "model.delta") -> Fact:
+    return make_fact(
+        f"{thread}-{number}",
+        thread,
+        event_class=event_class,
+        turn_id="u",
+        message_id="m",
+        payload={"text": "whole", "delta": "part"},
+    )
+
+
+async def count_messages(journal: NatsJournal) -> Counter[str]:
+    """How many messages of each kind the stream holds."""
+    opened = journal._require_open()
+    path = f"{API}.STREAM.INFO.{opened.mirror.log.stream}"
+    info = await opened.link.ask(path, {"subjects_filter": ">"})
+    subjects: dict[str, int] = info["state"]["subjects"]
+    return Counter({name.rpartition(".")[2]: count for name, count in subjects.items()})

@@ -173,6 +173,9 @@ class StreamState:
         self.thread_floors: dict[str, int] = {}
         self.links: list[PlacedRecord] = []
         self.snapshots: dict[tuple[str, str], dict[int, tuple[int, int]]] = {}
+        # Items that others took the place of, as (at, parts), until this process has deleted them.
+        self.replaced_chunks = array("Q")
+        self.replaced_snapshots = array("Q")
         self.awaited = ""
         self.arrived = False
 
@@ -282,9 +285,11 @@ class StreamState:
                     if record.floor > self.thread_floors.get(record.thread_id, 0):
                         self.thread_floors[record.thread_id] = record.floor
                         for key in self.list_snapshots_of(record.thread_id):
-                            del self.snapshots[key]
+                            for place in self.snapshots.pop(key).values():
+                                self.replaced_snapshots.extend(place)
             case SavedSnapshot():
                 saved = self.snapshots.setdefault((item_body.thread_id, item_body.kind), {})
+                self.replaced_snapshots.extend(saved.get(item_body.seq, ()))
                 saved[item_body.seq] = (item.at, item.parts)
             case _:
                 pass
@@ -315,7 +320,9 @@ class StreamState:
         if chunk is not None and kept.last >= max(self.head, recorded + 1):
             # The chunks of which this was merged are gone, and with them who said where they end.
             self.hash = chunk.hash
-        self.directory.cover(_build_segment(kept.first, kept.last, item, chunk))
+        for old in self.directory.cover(_build_segment(kept.first, kept.last, item, chunk)):
+            if old.at:
+                self.replaced_chunks.extend((old.at, old.parts))
         gone = compute_fingerprints(retired.id for retired in kept.retired)
         for retired, mark in zip(kept.retired, gone, strict=True):
             self.ids.put(retired.seq, mark)

@@ -1,12 +1,14 @@
 """Retention, compaction and restore on a stream whose messages never change.
 
 What the catalogue knows is published first, then what stays of a range is written, and only then
-is the rest deleted. Killed in between, the journal is whole. Small chunks are merged, so that a
+is the rest deleted. Killed in between, the journal is whole, and the next removal deletes what was
+left: what others took the place of follows from the stream. Small chunks are merged, so that a
 journal that was written fact by fact reads like one of batches; a merged chunk keeps the hash of
 each commit in it, so that the chain needs no record.
 """
 
 import asyncio
+from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final
@@ -61,10 +63,9 @@ async def merge_small(mirror: StreamView) -> None:
     if not runs:
         return
     await _publish_threads(mirror, runs[-1][-1].last)
-    gone: list[StreamSegment] = []
     for run in runs:
-        gone += await _merge(mirror, run)
-    await _delete_replaced(mirror, gone)
+        await _merge(mirror, run)
+    await _delete_replaced(mirror)
 
 
 def _find_runs(mirror: StreamView) -> Iterator[list[StreamSegment]]:
@@ -96,8 +97,8 @@ async def _publish_threads(mirror: StreamView, extent: int) -> None:
         await mirror.write(build)
 
 
-async def _merge(mirror: StreamView, run: list[StreamSegment]) -> list[StreamSegment]:
-    """Write one merged chunk; answers with the segments that it replaced."""
+async def _merge(mirror: StreamView, run: list[StreamSegment]) -> None:
+    """Write one merged chunk."""
 
     async def build() -> Sequence[ItemBody]:
         chunks = await _load_chunks(mirror, run)
@@ -107,7 +108,7 @@ async def _merge(mirror: StreamView, run: list[StreamSegment]) -> list[StreamSeg
         return [KeptRange(first=whole.first, last=whole.last, chunk=whole, retired=())]
 
     async with mirror.lock:
-        return run if await mirror.write(build) else []
+        await mirror.write(build)
 
 
 async def _load_chunks(mirror: StreamView, run: list[StreamSegment]) -> list[Chunk]:
@@ -119,14 +120,33 @@ async def _load_chunks(mirror: StreamView, run: list[StreamSegment]) -> list[Chu
     return chunks if len(chunks) == len(run) else []
 
 
-async def _delete_replaced(mirror: StreamView, gone: list[StreamSegment]) -> None:
-    """Delete what was replaced: at once what lies before all that is kept, the rest one by one."""
-    kept = min((each.at for each in mirror.state.directory if each.at), default=0)
-    if gone and gone[0].at < kept:
-        await mirror.log.purge("chunk", kept)
-    for each in gone:
-        if each.at > kept:
-            await mirror.log.delete(each.at, each.parts)
+async def _delete_replaced(mirror: StreamView) -> None:
+    """Delete what others took the place of: at once what lies before all that is kept, the rest one
+    by one.
+    """
+    chunks = mirror.state.replaced_chunks
+    if chunks:
+        kept = mirror.state.directory.places()
+        first = min(kept, default=0)
+        if min(chunks[::2]) < first:
+            for kind in ("chunk", "kept"):
+                await mirror.log.purge(kind, first)
+        await _delete_places(mirror, chunks, lambda at: at > first and at not in kept)
+    await _delete_places(mirror, mirror.state.replaced_snapshots, lambda _: True)
+
+
+async def _delete_places(
+    mirror: StreamView, places: "array[int]", is_wanted: Callable[[int], bool]
+) -> None:
+    """Delete those of (at, parts) that are wanted, and forget all that there were at the call."""
+    done, count = 0, len(places)
+    try:
+        while done < count:
+            if is_wanted(places[done]):
+                await mirror.log.delete(places[done], places[done + 1])
+            done += 2
+    finally:
+        del places[:done]
 
 
 STEP: Final = 64
@@ -157,6 +177,7 @@ class NatsRemover:
         """Remove what a plan says."""
         async with self._one:
             plan = await self._settle(make)
+            await _delete_replaced(self._mirror)
             truncated = await self._run_steps(plan, self._list_below(plan))
             thinned_out = await self._run_steps(plan, self._list_above(plan))
             return RemovalResult(
@@ -170,6 +191,7 @@ class NatsRemover:
         """Merge small chunks, of which nothing goes."""
         async with self._one:
             await self._mirror.refresh()
+            await _delete_replaced(self._mirror)
             await merge_small(self._mirror)
 
     async def _settle(self, make: MakePlan) -> RemovalPlan:
@@ -207,15 +229,7 @@ class NatsRemover:
             threads = tuple(_raise_floor(each, plan) for each in rows)
             return [RaisedFloors(floor=plan.floor, threads=threads)]
 
-        saved = [
-            place
-            for thread in plan.thread_floors
-            for key in state.list_snapshots_of(thread)
-            for place in state.snapshots[key].values()
-        ]
         await self._mirror.write(build)
-        for place in saved:
-            await self._mirror.log.delete(*place)
 
     def _list_below(self, plan: RemovalPlan) -> Iterator[StreamSegment]:
         """Segments that go as a whole, taken from the directory as it then is."""
@@ -249,7 +263,7 @@ class NatsRemover:
         step = _Step(plan, self._mirror, segments)
         async with self._mirror.lock:
             await self._mirror.write(step.build)
-        await step.clean_up()
+        await _delete_replaced(self._mirror)
         return step.removed, step.freed
 
 
@@ -296,18 +310,6 @@ class _Step:
         below = bool(segments) and segments[-1].last <= self._plan.floor
         contents = [self._empty()] if below else list(self._thin())
         return self._chain_records(contents)
-
-    async def clean_up(self) -> None:
-        """Delete the items that were replaced."""
-        log = self._mirror.log
-        whole = [segment for segment, page in self._old if _is_original(page)]
-        if len(whole) == len(self._old) > 1 and self._old[-1][0].last <= self._plan.floor:
-            # Chunks stand in the stream in their order, so all before these are replaced too.
-            await log.purge("chunk", whole[-1].at + whole[-1].parts)
-        else:
-            for segment, _ in self._old:
-                if self._mirror.state.directory.find_holding(segment.first).at != segment.at:
-                    await log.delete(segment.at, segment.parts)
 
     def _empty(self) -> tuple[RecordBody, KeptRange]:
         retired: list[RetiredFact] = []
@@ -373,10 +375,6 @@ class _Facts:
     async def _load_pages(self, after: int) -> tuple[int, list[SegmentPage]]:
         segments = self._mirror.state.directory.list_after(after, self._head, STEP)
         return segments[-1].last, await self._mirror.load_pages(segments)
-
-
-def _is_original(page: SegmentPage) -> bool:
-    return page.chunk is not None and page.chunk.seqs is None
 
 
 def _raise_floor(record: CatalogueRecord, plan: RemovalPlan) -> CatalogueRecord:

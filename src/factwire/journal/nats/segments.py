@@ -92,6 +92,10 @@ class SegmentDirectory:
         stop = min(bisect_right(self._firsts, upto), start + count)
         return [self._segment(at) for at in range(start, stop)]
 
+    def places(self) -> set[int]:
+        """Where in the stream the items of all segments are."""
+        return set(self._columns[0]) - {0}
+
     def image(self) -> tuple[int, tuple[bytes, ...]]:
         """The directory as bytes, for a checkpoint."""
         return self.head, tuple(column.tobytes() for column in (self._firsts, *self._columns))

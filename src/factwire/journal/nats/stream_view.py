@@ -336,6 +336,8 @@ class StateImage(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: list[tuple[str, str, dict[int, tuple[int, int]]]]
     pages: list[tuple[int, int]]
     rest: bytes
+    replaced_chunks: bytes = b""
+    replaced_snapshots: bytes = b""
 
 
 _decoder: Final = msgspec.msgpack.Decoder(StateImage)
@@ -469,6 +471,8 @@ def _build_image(state: StreamState, pages: list[tuple[int, int]], rest: bytes) 
         snapshots=[(*name, places) for name, places in state.snapshots.items()],
         pages=pages,
         rest=rest,
+        replaced_chunks=state.replaced_chunks.tobytes(),
+        replaced_snapshots=state.replaced_snapshots.tobytes(),
     )
 
 
@@ -483,6 +487,8 @@ def _build_state(image: StateImage, pages: list[bytes]) -> StreamState:
     state.thread_floors = {each.thread_id: each.floor for each in image.threads if each.floor}
     state.links = [PlacedRecord(at, record) for at, record in image.links]
     state.snapshots = {(thread, kind): places for thread, kind, places in image.snapshots}
+    state.replaced_chunks.frombytes(image.replaced_chunks)
+    state.replaced_snapshots.frombytes(image.replaced_snapshots)
     for page in (*pages, image.rest):
         state.ids.extend(array("Q", page))
     return state
