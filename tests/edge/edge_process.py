@@ -20,11 +20,11 @@ from typing import Any, Protocol, Self
 import httpx
 
 from factwire.edge.edge_context import EdgeContext
-from factwire.edge.edge_server import run, serve
 from factwire.edge.records import Records
-from factwire.edge.startup import EdgeSettings, OpenEdge
+from factwire.edge.startup import EdgeSettings, OpenEdge, serve
 from factwire.journal.chunks import Chunk
 from factwire.journal.sqlite import writer
+from factwire.serving.http_server import run
 from factwire.serving.logs import set_up_logs
 from tests.edge.edges import ENDED, TOKEN, WAIT_SECONDS, configuration_in
 from tests.journal.killed_writer import _answered_at_once

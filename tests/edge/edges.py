@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import msgspec
 
-from factwire.edge.edge_server import EdgeServer, build_server_config, open_listening_socket
-from factwire.edge.startup import EdgeSettings, OpenEdge, open_edge
+from factwire.edge.startup import EdgeSettings, OpenEdge, build_server, open_edge
 from factwire.runtime.configuration import AgentSettings, Configuration, Limits, PolicySettings
+from factwire.serving.http_server import HttpServer, open_listening_socket
 
 TOKEN = "an-edge-token-for-tests-0123456789"
 WAIT_SECONDS = 60.0
@@ -22,7 +22,7 @@ class RunningEdge:
     """An Edge that answers; `http` sends the token with every request."""
 
     def __init__(
-        self, edge: OpenEdge, server: EdgeServer, port: int, http: httpx.AsyncClient
+        self, edge: OpenEdge, server: HttpServer, port: int, http: httpx.AsyncClient
     ) -> None:
         self.edge = edge
         self.machine = edge.context
@@ -117,7 +117,7 @@ async def running_edge(
     with open_listening_socket("127.0.0.1", 0) as listening:
         port: int = listening.getsockname()[1]
         async with open_edge(conf, Path(conf.workspaces[0]), wanted, **opening) as edge:
-            server = EdgeServer(build_server_config(edge), edge.streams)
+            server = build_server(edge)
             serving = asyncio.create_task(server.serve([listening]))
             await asyncio.wait_for(server.listening.wait(), WAIT_SECONDS)
             headers = {"authorization": f"Bearer {edge.token.value}"}

@@ -14,10 +14,9 @@ _SERVE = """
 import asyncio, sys
 from pathlib import Path
 from factwire.serving.logs import set_up_logs
-from factwire.edge.startup import EdgeSettings
-from factwire.edge.edge_server import serve
+from factwire.edge.startup import EdgeSettings, serve
 from tests.edge.edges import TOKEN, configuration_in
-from factwire.edge import edge_server as server
+from factwire.serving import http_server as server
 from factwire.serving import guard
 set_up_logs("info")
 if len(sys.argv) > 2:

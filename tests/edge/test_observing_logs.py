@@ -18,9 +18,8 @@ import structlog
 from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
 
-from factwire.edge.edge_server import serve
 from factwire.edge.operations import run_operations
-from factwire.edge.startup import EdgeSettings
+from factwire.edge.startup import EdgeSettings, serve
 from factwire.facts import REDACTED
 from factwire.serving.guard import SUBPROTOCOL, TOKEN_SUBPROTOCOL
 from factwire.serving.limits import REFUSALS_PER_MINUTE

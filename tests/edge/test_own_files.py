@@ -14,11 +14,12 @@ import pytest
 
 from factwire.edge.records import Records
 from factwire.edge.records.edge_records import RECORDS_FILE, RECORDS_VERSION
-from factwire.edge.startup import DataUnusable, EdgeSettings, open_edge
+from factwire.edge.startup import EdgeSettings, open_edge
 from factwire.edge.workbench import write_entrance
 from factwire.journal import atomic_files
 from factwire.runtime.errors import RuntimeRefused
 from factwire.serving.access_control import InsecureStart
+from factwire.serving.http_server import DataUnusable
 from factwire.serving.paging import RowDatabase
 from tests.cli.cli_commands import COMMAND
 from tests.edge.edges import WAIT_SECONDS, configuration_in, running_edge

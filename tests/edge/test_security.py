@@ -290,8 +290,7 @@ _SERVE = """
 import asyncio, sys
 from pathlib import Path
 from factwire.serving.logs import set_up_logs
-from factwire.edge.edge_server import serve
-from factwire.edge.startup import EdgeSettings
+from factwire.edge.startup import EdgeSettings, serve
 from tests.edge.edges import configuration_in, TOKEN
 set_up_logs("debug")
 folder = Path(sys.argv[1])

@@ -23,7 +23,7 @@ from factwire.serving.access_control import (
     load_token,
 )
 from factwire.serving.asgi import Application, Receive, Scope, Send
-from factwire.serving.guard import Access, Guard
+from factwire.serving.guard import Access, TokenGuard
 from factwire.serving.idempotency import IdempotencyMiddleware
 from factwire.serving.logs import logger
 from factwire.serving.openapi import ApiDescription, build_document
@@ -132,7 +132,7 @@ async def http(observer: Observer, tmp_path: Path) -> AsyncGenerator[httpx.Async
         limiter=AccessLimiter(),
         tokens=TokenStore(tmp_path / "tokens"),
     )
-    guard = Guard(route, access, server_name="Hub")
+    guard = TokenGuard(route, access, server_name="Hub")
     templates = RouteTemplates(route.path_format for route in app.routes)
     served = ObserverMiddleware(guard, observer, templates, log_name="factwire.hub.access")
     transport = httpx.ASGITransport(cast("Any", served))

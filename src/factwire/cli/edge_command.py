@@ -211,11 +211,11 @@ def serve_edge(
 
 
 def _serve(configuration: "Configuration", workspace: Path, settings: "EdgeSettings") -> None:
-    from factwire.edge.edge_server import AddressUnusable, run, serve
-    from factwire.edge.startup import DataUnusable
+    from factwire.edge.startup import serve
     from factwire.journal import JournalError
     from factwire.runtime import RuntimeRefused
     from factwire.serving.access_control import InsecureStart
+    from factwire.serving.http_server import AddressUnusable, DataUnusable, run
 
     try:
         run(serve(configuration, workspace, settings, _greet))

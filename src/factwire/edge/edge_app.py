@@ -38,7 +38,7 @@ from factwire.serving.asgi import (
     Send,
     refuse,
 )
-from factwire.serving.guard import Access, Guard
+from factwire.serving.guard import Access, TokenGuard
 from factwire.serving.idempotency import IdempotencyMiddleware
 from factwire.serving.logs import logger
 from factwire.serving.openapi import ApiDescription, build_document
@@ -310,7 +310,7 @@ def build_application(
         method = "GET" if scope.get("method") == "HEAD" else scope.get("method")
         return ROUTE_SCOPES.get(f"{method} {template}", "admin")
 
-    guard = Guard(
+    guard = TokenGuard(
         faces,
         access,
         streams.owns,

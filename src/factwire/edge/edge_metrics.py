@@ -2,8 +2,7 @@
 
 They are read off what the Edge keeps anyway; between two looks they cost nothing. One table says
 what each figure is called and what it means. Labels have fixed sets of values, so the number of
-series does not depend on what is asked or on how much is kept. Each Edge has a registry of its own,
-so that two in a process never share a figure.
+series does not depend on what is asked or on how much is kept.
 """
 
 from collections import Counter
@@ -13,22 +12,14 @@ from time import monotonic
 from typing import Final, Self, get_args
 
 import msgspec
-from prometheus_client import (
-    CollectorRegistry,
-    GCCollector,
-    PlatformCollector,
-    ProcessCollector,
-    generate_latest,
-)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
 from factwire import __version__
 from factwire.edge.edge_context import EdgeContext, RetentionLog
 from factwire.edge.records import Records
 from factwire.facts.resources import RunStatus
-from factwire.serving.request_observing import LoopLag, RequestMetrics, Tracing
+from factwire.serving.request_observing import FigureRegistry, LoopLag, RequestMetrics, Tracing
 from factwire.serving.streams import FeedHealth, Streams, StreamStats
 
 RUN_STATUSES: Final[tuple[str, ...]] = get_args(RunStatus)
@@ -212,10 +203,7 @@ class EdgeObserver:
         self._streams = streams
         self._since = monotonic()
         self._first = edge.feed.cursor.seq
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        PlatformCollector(registry=self._registry)
-        GCCollector(registry=self._registry)
+        self._registry = FigureRegistry()
 
     def __enter__(self) -> Self:
         self.lag.start()
@@ -235,9 +223,7 @@ class EdgeObserver:
 
     async def exposition(self) -> bytes:
         """Everything that is counted, in Prometheus' text form."""
-        own = CollectorRegistry()
-        own.register(_Families(self._families(await self.vitals())))
-        return generate_latest(own) + generate_latest(self._registry)
+        return self._registry.expose(self._families(await self.vitals()))
 
     def _families(self, vitals: Vitals) -> Iterator[Metric]:
         yield build_info(__version__, self._edge.edge_id)
@@ -247,13 +233,3 @@ class EdgeObserver:
         yield from build_retention_counters(self._edge.retention)
         yield from self.requests.families(_PREFIX)
         yield from self.lag.families(_PREFIX)
-
-
-class _Families(Collector):
-    """Families that were made for one answer."""
-
-    def __init__(self, families: Iterator[Metric]) -> None:
-        self._families = list(families)
-
-    def collect(self) -> list[Metric]:
-        return self._families

@@ -9,7 +9,6 @@ then leaves running turns where the next start finds them.
 """
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -20,6 +19,7 @@ from typing import Any, Final, ParamSpec
 import msgspec
 from opentelemetry.trace import TracerProvider
 
+from factwire import __version__
 from factwire.edge.edge_app import build_application
 from factwire.edge.edge_context import SERVER_NAME, EdgeContext, JournalWrites
 from factwire.edge.edge_metrics import EdgeObserver, count_recovered, unfinished_runs
@@ -37,7 +37,6 @@ from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import RecordStore, read_records
 from factwire.edge.run_spans import follow_runs
 from factwire.journal import Journal, JournalError, open_journal
-from factwire.journal.atomic_files import make_private_folder
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime import (
     Identity,
@@ -71,7 +70,15 @@ from factwire.serving.access_control import (
 from factwire.serving.asgi import Application, Problem, new_trace_id
 from factwire.serving.envelopes import Scope
 from factwire.serving.guard import Access
-from factwire.serving.limits import RETRY_SECONDS
+from factwire.serving.http_server import (
+    DataUnusable,
+    HttpServer,
+    build_server_config,
+    ensure_data_folder,
+    open_listening_socket,
+    serve_until_stopped,
+)
+from factwire.serving.limits import RETRY_SECONDS, STOP_SECONDS
 from factwire.serving.logs import hide_secret, logger
 from factwire.serving.request_observing import Tracing
 from factwire.serving.streams import FeedStopped, JournalFeed, Streams
@@ -202,15 +209,6 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Which project's settings were ignored, in words; shown to whoever has the token."""
 
 
-class DataUnusable(Exception):
-    """The folder that an Edge keeps its things in cannot be used."""
-
-    code = "data_unusable"
-
-    def __init__(self, folder: Path, reason: str) -> None:
-        super().__init__(f"{folder}: {reason}; fix it, or choose another --data folder")
-
-
 class OpenEdge(msgspec.Struct, frozen=True, kw_only=True):
     """An Edge that is ready to serve; `fresh_token` must be shown once, `kept_token` says that the
     data folder has it.
@@ -236,7 +234,7 @@ async def open_edge(
     of the process.
     """
     data = Path(configuration.data)
-    await run_disk_work(_ensure_folder, data)
+    await run_disk_work(ensure_data_folder, data)
     trees = worktree_operations.worktree_root(data)
     if configuration.workspaces:
         allowed = (*configuration.workspaces, str(trees))
@@ -341,6 +339,42 @@ async def open_edge(
         )
 
 
+Ready = Callable[[OpenEdge, str], None]
+"""Called with the address once requests are answered."""
+
+
+async def serve(
+    configuration: Configuration, workspace: Path, settings: EdgeSettings, ready: Ready
+) -> None:
+    """Serve until told to stop; raises `InsecureStart`, `AddressUnusable` or a journal's error."""
+    ensure_secure(settings)
+    with open_listening_socket(settings.host, settings.port) as listening:
+        async with open_edge(configuration, workspace, settings) as edge:
+
+            def greet(address: str) -> None:
+                _log.info(
+                    "edge_started",
+                    address=address,
+                    edge_id=edge.context.edge_id,
+                    version=__version__,
+                    head=edge.context.feed.cursor.seq,
+                )
+                ready(edge, address)
+
+            await serve_until_stopped(build_server(edge), listening, settings.host, greet)
+    _log.info("edge_stopped")
+
+
+def build_server(edge: OpenEdge) -> HttpServer:
+    """The server of an Edge, which closes its streams first."""
+
+    async def close_streams() -> None:
+        _log.info("edge_stopping", streams=edge.streams.stats().readers)
+        await edge.streams.close(STOP_SECONDS / 2)
+
+    return HttpServer(build_server_config(edge.application), close_streams)
+
+
 async def _close_tokens(tokens: TokenStore) -> None:
     await run_disk_work(tokens.close)
 
@@ -368,17 +402,6 @@ def _choose_token(settings: EdgeSettings, data: Path) -> tuple[AccessToken, bool
         return check_token(settings.token), False
     found = load_token(data, TOKEN_FILE)
     return found.token, found.made
-
-
-def _ensure_folder(folder: Path) -> None:
-    try:
-        repair = make_private_folder(folder)
-    except OSError as error:
-        raise DataUnusable(folder, error.strerror or str(error)) from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise DataUnusable(folder, "it is not writable")
-    if repair is not None:
-        _log.warning("data_exposed", detail=repair)
 
 
 def _open_identity(data: Path) -> Identity:

@@ -9,6 +9,7 @@ those that let its pages talk to this server.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -155,9 +156,113 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
         return Caller() if self.token.matches(secret) else self.tokens.find(secret)
 
 
-class Guard:
-    """An ASGI application around another; `server_name` is what refusals call it, `scope_of` the
-    scope that a request needs.
+OpenRoutes = frozenset[tuple[str, str]]
+"""Methods and paths that need no credentials."""
+
+
+class Guard(ABC):
+    """An ASGI application around another; `server_name` is what refusals call it. How a server
+    finds out whose request it is, is its own `ensure_credentials`.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        host_policy: HostPolicy,
+        is_page: Callable[[Scope], bool] = lambda _: False,
+        *,
+        server_name: str,
+        open_routes: OpenRoutes = OPEN,
+        body_bytes: int = BODY_BYTES,
+    ) -> None:
+        self.server_name = server_name
+        self._application = application
+        self._host_policy = host_policy
+        self._is_page = is_page
+        self._open_routes = open_routes
+        self._body_bytes = body_bytes
+
+    @abstractmethod
+    async def ensure_credentials(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Put who sends a request into its state, or raise the `Problem` that refuses it."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._application(scope, receive, send)
+            return
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        state: dict[str, Any] = scope.setdefault("state", {})
+        trace_id: str = state.get("trace_id") or trace_id_from(headers.get(b"traceparent"))
+        state["trace_id"] = trace_id
+        page = cors_headers(headers.get(b"origin"), self._host_policy)
+        try:
+            if scope["type"] == "http" and await self._is_preflight(scope, headers, send):
+                return
+            await self._ensure_admitted(scope, headers)
+        except Problem as problem:
+            await refuse(scope, receive, _with_page(send, page), problem)
+            return
+        if scope["type"] == "http":
+            receive = _bounded_body(receive, self._body_bytes)
+            send = _with_headers(send, trace_id, page)
+        else:
+            send = _with_handshake(send, scope, page)
+        await self._application(scope, receive, send)
+
+    async def _is_preflight(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> bool:
+        """Answer a browser that asks what an allowed page may do; it sends no token with that."""
+        answer = preflight_headers(headers, self._host_policy)
+        if scope["method"] != "OPTIONS" or not answer:
+            return False
+        if not self._host_policy.allows_host(headers.get(b"host", b"").decode("latin-1")):
+            return False
+        await send({"type": "http.response.start", "status": 204, "headers": answer})
+        await send({"type": "http.response.body", "body": b""})
+        return True
+
+    async def _ensure_admitted(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Raise the `Problem` that keeps a request out."""
+        _ensure_unrepeated_headers(scope)
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not self._host_policy.allows_host(host):
+            detail = f"this {self.server_name} does not accept that host name"
+            raise Problem(421, "host_not_allowed", detail)
+        is_page = self._is_page(scope)
+        if not (is_page and _is_navigation(headers)):
+            self._ensure_no_foreign_page(scope, headers, host)
+        if is_page:
+            # Read for its refusal alone: not even a page is opened by a token in an address.
+            read_credentials(scope, headers)
+        elif (scope.get("method"), scope["path"]) in self._open_routes:
+            scope["state"]["is_known"] = await self._has_valid_token(scope, headers)
+        else:
+            await self.ensure_credentials(scope, headers)
+        if scope["type"] == "http":
+            _ensure_body(scope, headers, self._body_bytes)
+
+    def _ensure_no_foreign_page(self, scope: Scope, headers: dict[bytes, bytes], host: str) -> None:
+        origin = headers.get(b"origin")
+        if origin is not None:
+            named = origin.decode("latin-1")
+            if not self._host_policy.allows_origin(named, host, scope["scheme"]):
+                raise Problem(403, "origin_not_allowed", "that origin is not allowed")
+        elif headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE:
+            raise Problem(403, "cross_site_request", "cross-site requests are not allowed")
+
+    async def _has_valid_token(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+        """Whether somebody who needs no token shows it all the same; guesses count as elsewhere."""
+        if read_credentials(scope, headers).token is None:
+            return False
+        try:
+            await self.ensure_credentials(scope, headers)
+        except Problem:
+            return False
+        return True
+
+
+class TokenGuard(Guard):
+    """A guard that asks for a token of the server, or for a ticket; `scope_of` is the scope that a
+    request needs.
     """
 
     def __init__(
@@ -170,86 +275,13 @@ class Guard:
         server_name: str,
         scope_of: Callable[[Scope], TokenScope] = lambda _: "admin",
     ) -> None:
-        self._application = application
-        self._scope_of = scope_of
+        super().__init__(application, access.host_policy, is_page, server_name=server_name)
         self._access = access
         self._is_stream = is_stream
-        self._is_page = is_page
-        self._server_name = server_name
+        self._scope_of = scope_of
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self._application(scope, receive, send)
-            return
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        state: dict[str, Any] = scope.setdefault("state", {})
-        trace_id: str = state.get("trace_id") or trace_id_from(headers.get(b"traceparent"))
-        state["trace_id"] = trace_id
-        page = cors_headers(headers.get(b"origin"), self._access.host_policy)
-        try:
-            if scope["type"] == "http" and await self._is_preflight(scope, headers, send):
-                return
-            self._ensure_admitted(scope, headers)
-        except Problem as problem:
-            await refuse(scope, receive, _with_page(send, page), problem)
-            return
-        if scope["type"] == "http":
-            receive, send = _bounded_body(receive), _with_headers(send, trace_id, page)
-        else:
-            send = _with_handshake(send, scope, page)
-        await self._application(scope, receive, send)
-
-    async def _is_preflight(self, scope: Scope, headers: dict[bytes, bytes], send: Send) -> bool:
-        """Answer a browser that asks what an allowed page may do; it sends no token with that."""
-        answer = preflight_headers(headers, self._access.host_policy)
-        if scope["method"] != "OPTIONS" or not answer:
-            return False
-        if not self._access.host_policy.allows_host(headers.get(b"host", b"").decode("latin-1")):
-            return False
-        await send({"type": "http.response.start", "status": 204, "headers": answer})
-        await send({"type": "http.response.body", "body": b""})
-        return True
-
-    def _ensure_admitted(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        """Raise the `Problem` that keeps a request out."""
-        _ensure_unrepeated_headers(scope)
-        host = headers.get(b"host", b"").decode("latin-1")
-        if not self._access.host_policy.allows_host(host):
-            detail = f"this {self._server_name} does not accept that host name"
-            raise Problem(421, "host_not_allowed", detail)
-        is_page = self._is_page(scope)
-        if not (is_page and _is_navigation(headers)):
-            self._ensure_no_foreign_page(scope, headers, host)
-        if is_page:
-            # Read for its refusal alone: not even a page is opened by a token in an address.
-            read_credentials(scope, headers)
-        elif (scope.get("method"), scope["path"]) in OPEN:
-            scope["state"]["is_known"] = self._has_valid_token(scope, headers)
-        else:
-            self._ensure_credentials(scope, headers)
-        if scope["type"] == "http":
-            _ensure_body(scope, headers)
-
-    def _ensure_no_foreign_page(self, scope: Scope, headers: dict[bytes, bytes], host: str) -> None:
-        origin = headers.get(b"origin")
-        if origin is not None:
-            named = origin.decode("latin-1")
-            if not self._access.host_policy.allows_origin(named, host, scope["scheme"]):
-                raise Problem(403, "origin_not_allowed", "that origin is not allowed")
-        elif headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE:
-            raise Problem(403, "cross_site_request", "cross-site requests are not allowed")
-
-    def _has_valid_token(self, scope: Scope, headers: dict[bytes, bytes]) -> bool:
-        """Whether somebody who needs no token shows it all the same; guesses count as elsewhere."""
-        if read_credentials(scope, headers).token is None:
-            return False
-        try:
-            self._ensure_credentials(scope, headers)
-        except Problem:
-            return False
-        return True
-
-    def _ensure_credentials(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+    async def ensure_credentials(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Require a token or a ticket that may do what is asked."""
         caller = self._identify(scope, headers)
         needed = self._scope_of(scope)
         if not caller.may(needed):
@@ -283,7 +315,7 @@ class Guard:
         raise Problem(
             401,
             "unauthenticated",
-            f"send the token of this {self._server_name} as 'Authorization: Bearer …'",
+            f"send the token of this {self.server_name} as 'Authorization: Bearer …'",
             headers={"www-authenticate": 'Bearer realm="factwire"'},
         )
 
@@ -317,10 +349,10 @@ def _ensure_unrepeated_headers(scope: Scope) -> None:
         seen.add(name)
 
 
-def _ensure_body(scope: Scope, headers: dict[bytes, bytes]) -> None:
+def _ensure_body(scope: Scope, headers: dict[bytes, bytes], most: int) -> None:
     length = headers.get(b"content-length", b"0")
-    if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > BODY_BYTES:
-        raise Problem(413, "body_too_large", f"the body is larger than {BODY_BYTES} bytes")
+    if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > most:
+        raise Problem(413, "body_too_large", f"the body is larger than {most} bytes")
     if scope["method"] in _SAFE:
         return
     has_body = int(length) > 0 or b"transfer-encoding" in headers
@@ -329,7 +361,7 @@ def _ensure_body(scope: Scope, headers: dict[bytes, bytes]) -> None:
         raise Problem(415, "json_only", "send JSON with 'Content-Type: application/json'")
 
 
-def _bounded_body(receive: Receive) -> Receive:
+def _bounded_body(receive: Receive, most: int) -> Receive:
     """A body that ends in time and within its bound."""
     taken = 0
     ends = asyncio.get_running_loop().time() + BODY_SECONDS
@@ -348,10 +380,8 @@ def _bounded_body(receive: Receive) -> Receive:
             ) from None
         taken += len(message.get("body", b""))
         complete = not message.get("more_body", False)
-        if taken > BODY_BYTES:
-            raise _body_problem(
-                413, "body_too_large", f"the body is larger than {BODY_BYTES} bytes"
-            )
+        if taken > most:
+            raise _body_problem(413, "body_too_large", f"the body is larger than {most} bytes")
         return message
 
     return receive_bounded

@@ -85,6 +85,9 @@ def derive_id(prefix: str, key: str) -> str:
     return f"{prefix}_{digest[:_ULID_CHARACTERS]}"
 
 
+CALLER_ID: Final = "caller_id"
+"""Key of a request's state: whose it is, where keys of different people must not meet."""
+
 _HEADER: Final = b"idempotency-key"
 _REPLAYED: Final = (b"idempotency-replayed", b"true")
 _KEPT: Final = range(200, 300)
@@ -103,7 +106,8 @@ class IdempotencyMiddleware:
             await self._application(scope, receive, send)
             return
         try:
-            name = f"{scope['path']}\0{check_key(key.decode('latin-1'))}"
+            caller = scope.get("state", {}).get(CALLER_ID, "")
+            name = f"{caller}\0{scope['path']}\0{check_key(key.decode('latin-1'))}"
             body = await _read_body(receive)
             if body is None:
                 # Whoever hung up while sending asked for nothing that could be done.

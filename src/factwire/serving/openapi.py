@@ -21,7 +21,7 @@ from litestar.typing import FieldDefinition
 from factwire import __version__
 from factwire.facts.schemas.json_schema import type_schemas
 from factwire.serving.asgi import PROBLEM_MEDIA_TYPE, ProblemDocument
-from factwire.serving.guard import OPEN
+from factwire.serving.guard import OPEN, OpenRoutes
 from factwire.serving.rest import ALSO, ANSWERS, BODY, CONTENT
 
 Schema = dict[str, Any]
@@ -90,7 +90,7 @@ def _short_name(name: str) -> str:
     last = re.split(r"[_.]", name.rstrip("_"))[-1]
     if name.endswith("_"):
         generic = name.partition("_")[0]
-        return f"{last}Page" if generic == "Page" else generic
+        return f"{last}Page" if generic.endswith("Page") else generic
     return f"{last}State" if name.startswith("factwire.projection") else last
 
 
@@ -120,6 +120,11 @@ class ApiDescription(msgspec.Struct, frozen=True, kw_only=True):
     ids: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     listed: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     links: dict[str, Document] = msgspec.field(default_factory=dict[str, Document])
+    open_routes: OpenRoutes = OPEN
+    has_cursors: bool = True
+    """Whether answers to reads say the cursor that they are true as of."""
+    is_limited: bool = False
+    """Whether requests to open routes are limited, too."""
 
 
 def add_links(document: Document, api: ApiDescription) -> Document:
@@ -205,9 +210,12 @@ _RETRY: Final = {
 }
 
 
-def _answer_headers(method: str) -> Schema:
+def _answer_headers(method: str, api: ApiDescription) -> Schema:
     """The headers of every answer to a method."""
-    own = {"GET": {"X-As-Of": _AS_OF}, "POST": {"Idempotency-Replayed": _REPLAYED}}
+    own = {
+        "GET": {"X-As-Of": _AS_OF} if api.has_cursors else {},
+        "POST": {"Idempotency-Replayed": _REPLAYED},
+    }
     return {"X-Trace-Id": _TRACE, **own.get(method, {})}
 
 
@@ -273,7 +281,7 @@ def build_document(handlers: Sequence[HTTPRouteHandler], api: ApiDescription) ->
     for handler in handlers:
         [path], [method] = handler.paths, handler.http_methods
         paths.setdefault(public_path(path), {})[method.lower()] = _build_operation(
-            handler, path, types
+            handler, path, types, api
         )
     document = add_links(
         {
@@ -305,7 +313,9 @@ def to_camel(name: str) -> str:
     return first + "".join(other.capitalize() for other in others)
 
 
-def _build_operation(handler: HTTPRouteHandler, path: str, types: WireTypes) -> Schema:
+def _build_operation(
+    handler: HTTPRouteHandler, path: str, types: WireTypes, api: ApiDescription
+) -> Schema:
     sentence = " ".join((handler.fn.__doc__ or "").split())
     operation: Schema = {
         "operationId": to_camel(handler.handler_name),
@@ -326,8 +336,8 @@ def _build_operation(handler: HTTPRouteHandler, path: str, types: WireTypes) -> 
             for media, (kind, examples) in handler.opt[BODY].items()
         }
         operation["requestBody"] = {"required": True, "content": content}
-    operation["responses"] = _build_responses(handler, path, types)
-    if _method_and_path(handler, path) in OPEN:
+    operation["responses"] = _build_responses(handler, path, types, api)
+    if _method_and_path(handler, path) in api.open_routes:
         operation["security"] = []
     return operation
 
@@ -356,13 +366,15 @@ def _build_query_parameter(
     return parameter | ({"description": kind.description} if kind.description else {})
 
 
-def _build_responses(handler: HTTPRouteHandler, path: str, types: WireTypes) -> Schema:
+def _build_responses(
+    handler: HTTPRouteHandler, path: str, types: WireTypes, api: ApiDescription
+) -> Schema:
     content = _build_content(handler, types)
     status = str(handler.status_code)
     [method] = handler.http_methods
-    headers = _answer_headers(str(method))
+    headers = _answer_headers(str(method), api)
     responses: Schema = {status: {"description": "Success.", "headers": headers, **content}}
-    for refused in _refusal_statuses(handler, path):
+    for refused in _refusal_statuses(handler, path, api):
         responses[str(refused)] = REFUSED
     for other in handler.opt.get(ALSO, ()):
         responses[str(other)] = {"description": "Not ready; the body gives details.", **content}
@@ -376,11 +388,11 @@ def _build_content(handler: HTTPRouteHandler, types: WireTypes) -> Schema:
     return {} if kind is None else {"content": {_JSON: {"schema": types.schema_of(kind)}}}
 
 
-def _refusal_statuses(handler: HTTPRouteHandler, path: str) -> set[int]:
+def _refusal_statuses(handler: HTTPRouteHandler, path: str, api: ApiDescription) -> set[int]:
     """The statuses with which an operation may be refused."""
     method = _method_and_path(handler, path)
-    if method in OPEN:
-        return set(_OPEN_REFUSALS)
+    if method[0] == "GET" and method in api.open_routes:
+        return {*_OPEN_REFUSALS, *((429,) if api.is_limited else ())}
     refusals = {*_ALWAYS}
     if method[0] != "GET":
         refusals |= {*_CHANGING}

@@ -31,8 +31,16 @@ from opentelemetry.trace import (
     Tracer,
     TracerProvider,
 )
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from factwire import __version__
 from factwire.serving.asgi import (
@@ -104,6 +112,33 @@ class LoopLag:
     def _measure(self) -> None:
         self.durations.observe(max(0.0, asyncio.get_running_loop().time() - self._due))
         self.start()
+
+
+class FigureRegistry:
+    """Figures in Prometheus' text form, with those of the process beside them. Each server has its
+    own, so that two in a process never share a figure.
+    """
+
+    def __init__(self) -> None:
+        self._process = CollectorRegistry()
+        ProcessCollector(registry=self._process)
+        PlatformCollector(registry=self._process)
+        GCCollector(registry=self._process)
+
+    def expose(self, families: Iterator[Metric]) -> bytes:
+        own = CollectorRegistry()
+        own.register(_Families(families))
+        return generate_latest(own) + generate_latest(self._process)
+
+
+class _Families(Collector):
+    """Families that were made for one answer."""
+
+    def __init__(self, families: Iterator[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> list[Metric]:
+        return self._families
 
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})

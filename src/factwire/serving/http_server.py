@@ -1,27 +1,28 @@
-"""Serving an Edge: uvicorn with our protocols on uvloop, and a stop that loses nothing.
+"""A server process: its data folder, its address, uvicorn with our protocols on uvloop, and a stop
+that loses nothing.
 
 A stop closes the streams first, each with what is durable and a code that says to come again; then
 requests that are under way are answered; then the connections go.
 """
 
 import asyncio
+import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
 
-from factwire import __version__
-from factwire.edge.startup import EdgeSettings, OpenEdge, ensure_secure, open_edge
-from factwire.runtime.configuration import Configuration
+from factwire.journal.atomic_files import make_private_folder
+from factwire.serving.asgi import Application
 from factwire.serving.limits import BACKLOG, IDLE_SECONDS, STOP_SECONDS
 from factwire.serving.logs import logger
-from factwire.serving.streams import FactwireHttpProtocol, Streams, socket_settings
+from factwire.serving.streams import FactwireHttpProtocol, socket_settings
 
 if sys.platform == "win32":
 
@@ -37,19 +38,18 @@ else:
 
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-_log: Final = logger("factwire.edge")
-
-Ready = Callable[[OpenEdge, str], None]
-"""Called with the address once requests are answered."""
+_log: Final = logger("factwire.server")
 
 
-class EdgeServer(uvicorn.Server):
-    """uvicorn, with the streams closed before the connections."""
+class HttpServer(uvicorn.Server):
+    """uvicorn, with `before_closing` done before the connections go."""
 
-    def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
+    def __init__(
+        self, config: uvicorn.Config, before_closing: Callable[[], Awaitable[None]]
+    ) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
-        self._streams = streams
+        self._before_closing = before_closing
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -73,47 +73,50 @@ class EdgeServer(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        _log.info("edge_stopping", streams=self._streams.stats().readers)
         for server in self.servers:
             server.close()
-        await self._streams.close(STOP_SECONDS / 2)
+        await self._before_closing()
         await super().shutdown(sockets)
 
 
 class AddressUnusable(Exception):
-    """Nothing can listen where the Edge was told to."""
+    """Nothing can listen on the address that was chosen."""
 
     code = "address_unusable"
 
 
-async def serve(
-    configuration: Configuration, workspace: Path, settings: EdgeSettings, ready: Ready
+class DataUnusable(Exception):
+    """The folder that a server keeps its things in cannot be used."""
+
+    code = "data_unusable"
+
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(f"{folder}: {reason}; fix it, or choose another --data folder")
+
+
+def ensure_data_folder(folder: Path) -> None:
+    """Make a folder that only this user can read; raises `DataUnusable`."""
+    try:
+        repair = make_private_folder(folder)
+    except OSError as error:
+        raise DataUnusable(folder, error.strerror or str(error)) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise DataUnusable(folder, "it is not writable")
+    if repair is not None:
+        _log.warning("data_exposed", detail=repair)
+
+
+async def serve_until_stopped(
+    server: HttpServer, listening: socket.socket, host: str, ready: Callable[[str], None]
 ) -> None:
-    """Serve until told to stop; raises `InsecureStart`, `AddressUnusable` or a journal's error."""
-    ensure_secure(settings)
-    with open_listening_socket(settings.host, settings.port) as listening:
-        async with open_edge(configuration, workspace, settings) as edge:
-            server = EdgeServer(build_server_config(edge), edge.streams)
-            serving = asyncio.create_task(server.serve([listening]))
-            started = asyncio.create_task(server.listening.wait())
-            await asyncio.wait({serving, started}, return_when=asyncio.FIRST_COMPLETED)
-            started.cancel()
-            if server.started:
-                address = address_of(settings.host, listening.getsockname()[1])
-                _log_start(edge, address)
-                ready(edge, address)
-            await serving
-    _log.info("edge_stopped")
-
-
-def _log_start(edge: OpenEdge, address: str) -> None:
-    _log.info(
-        "edge_started",
-        address=address,
-        edge_id=edge.context.edge_id,
-        version=__version__,
-        head=edge.context.feed.cursor.seq,
-    )
+    """Serve on a socket until a signal comes; `ready` gets the address then."""
+    serving = asyncio.create_task(server.serve([listening]))
+    started = asyncio.create_task(server.listening.wait())
+    await asyncio.wait({serving, started}, return_when=asyncio.FIRST_COMPLETED)
+    started.cancel()
+    if server.started:
+        ready(address_of(host, listening.getsockname()[1]))
+    await serving
 
 
 def open_listening_socket(host: str, port: int) -> socket.socket:
@@ -131,10 +134,10 @@ def open_listening_socket(host: str, port: int) -> socket.socket:
     return listening
 
 
-def build_server_config(edge: OpenEdge) -> uvicorn.Config:
-    """How uvicorn serves an Edge."""
+def build_server_config(application: Application) -> uvicorn.Config:
+    """How uvicorn serves an application."""
     return uvicorn.Config(
-        edge.application,
+        application,
         http=FactwireHttpProtocol,
         loop="none",
         lifespan="off",
