@@ -26,9 +26,9 @@ from bench.edge_path import TOKEN, Target, start_edge
 from bench.measure import Row
 from bench.workload import events
 from factwire.cli import main
-from factwire.edge import edge_server
 from factwire.journal import open_journal
 from factwire.journal.chunks import decode_line
+from factwire.serving import http_server
 
 BEAT_SECONDS: Final = 0.002
 GOAL_MILLISECONDS: Final = 100
@@ -44,7 +44,7 @@ _CHILD: Final = "from bench.edge_loop import serve_with_heartbeat; serve_with_he
 
 def serve_with_heartbeat() -> None:
     """The command, with a heartbeat in the loop of the server."""
-    serve = edge_server.run
+    serve = http_server.run
 
     async def serve_and_beat(work: Coroutine[Any, Any, None]) -> None:
         beating = asyncio.create_task(_beat())
@@ -53,7 +53,7 @@ def serve_with_heartbeat() -> None:
         finally:
             beating.cancel()
 
-    edge_server.run = lambda work: serve(serve_and_beat(work))
+    http_server.run = lambda work: serve(serve_and_beat(work))
     main()
 
 
