@@ -2,6 +2,7 @@
 before the one that names the child.
 """
 
+import random
 from itertools import permutations
 from typing import Any
 
@@ -17,6 +18,7 @@ from factwire.projection import Projection, project
 from factwire.projection.limits import WAITING_CHILD_FACTS
 from factwire.runtime import Gates
 from tests.projection.fact_maker import FactMaker, as_json, codes, project_facts, watch_facts
+from tests.projection.generated_streams import build_stream
 from tests.projection.test_turns import ENDS, FAILURE, TURN, own_run
 
 LINEAGE: dict[str, dict[str, Any]] = {
@@ -332,3 +334,64 @@ def test_the_phase_of_a_run_is_how_its_turn_ended(end: str, status: str, phase: 
     assert (runtime.status, runtime.phase, runtime.latest_turn_status) == (shown, phase, shown)
     other = project_facts(start, make(end, turnId="another", status=status)).runtime
     assert (other.status, other.phase) == ("running", project_facts(start).runtime.phase)
+
+
+CHILD_FORMS = {name: form for name, form in LINEAGE.items() if name != "session"}
+
+
+@pytest.mark.requirement("projection.order.main-thread")
+@pytest.mark.parametrize("numbered", [True, False])
+@pytest.mark.parametrize("early", [True, False])
+@pytest.mark.parametrize("form", [*CHILD_FORMS, "named by the parent"])
+def test_a_complete_input_is_about_the_thread_above_whichever_fact_comes_first(
+    form: str, early: bool, numbered: bool
+):
+    make, child = FactMaker(), FactMaker(thread="child")
+    at = {"createdAt": f"2026-06-{9 if early else 11:02}T00:00:00Z"}
+    lineage = CHILD_FORMS.get(form, {})
+    names = {"childThreadId": "child"} if form == "named by the parent" else {}
+    own = [
+        make("task.created", taskId="above", **TURN),
+        make("subagent.spawned", **TURN, subagentId="sub", taskId="task", **names),
+        make("turn.completed", **TURN),
+    ]
+    below = [
+        child("turn.started", turnId="inner", **at, **lineage),
+        child("turn.completed", turnId="inner", **at, **lineage),
+    ]
+    facts = [*below, *own]
+    if not numbered:
+        facts = [msgspec.structs.replace(fact, sequence=None) for fact in facts]
+    for mixed in permutations(facts) if numbered else (facts, facts[::-1], [*own, *below]):
+        state = project(mixed)
+        counts = state.hydration
+        assert (state.thread_id, counts.event_count, counts.dropped) == ("thread", 5, 0)
+        assert state.runtime.latest_turn_id == "turn"
+
+
+@pytest.mark.requirement("projection.order.main-thread")
+@pytest.mark.parametrize("stated", ["by the child", "by the parent", "by the child's second fact"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_live_stream_that_a_child_begins_is_in_doubt(seed: int, stated: str):
+    source = random.Random(seed)
+    made = (build_stream(each, turns=2) for each in range(seed * 100, seed * 100 + 100))
+    facts = next(each for each in made if any(fact.parent_thread_id for fact in each))
+    first = next(fact for fact in facts if fact.parent_thread_id)
+    hidden = {"by the parent": facts, "by the child's second fact": [first]}.get(stated, [])
+    facts = [
+        msgspec.structs.replace(fact, parent_thread_id=None) if fact in hidden else fact
+        for fact in facts
+    ]
+    place = next(number for number, fact in enumerate(facts) if fact.id == first.id)
+    facts = [facts[place], *facts[:place], *facts[place + 1 :]]
+    live = Projection()
+    for fact in facts:
+        live.apply(fact)
+        if source.random() < 0.02:
+            live = Projection.restore(live.checkpoint())
+    counts = live.state.hydration
+    assert (counts.status, counts.reasons) == ("stale", ["parent_left_out"])
+    assert counts.received == len(facts) == counts.event_count + counts.dropped
+    known = Projection("thread/main~1")
+    known.apply_all(facts)
+    assert known.state.hydration.status == "live"

@@ -1,13 +1,16 @@
 """What a fact costs does not grow with what is in the state: the work is counted, not timed."""
 
+import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, cast
 
 import msgspec
 import pytest
 
-from factwire.facts import Fact
-from factwire.projection import Projection
+from factwire.facts import KNOWN_CLASSES, Fact
+from factwire.facts.fact import CORRELATION_IDS
+from factwire.projection import Changes, Projection
 from factwire.projection.artifacts import ArtifactVersion
 from tests.projection.fact_maker import THREAD, FactMaker, project_facts, watch_facts
 
@@ -181,3 +184,81 @@ def test_subagents_leave_the_list_of_those_at_work_one_by_one(order: int):
     facts += [tell("subagent.completed", **_WORK, subagentId=name) for name in names[::order][:60]]
     state = watch_facts(facts).state
     assert state.subagents.active_thread_ids == (names[60:] if order == 1 else names[:20])
+
+
+SHARED_IDS = {"sessionId", "threadId", "turnId", "taskId", "jobId", "toolCallId", "evidenceId"}
+"""Ids that all facts of a growing class have in common: what they add to has these."""
+
+OWN_IDS = {
+    "subagent": ("subagentId",),
+    "worker": ("workerId",),
+    "job": ("jobId", "jobItemId"),
+}
+WHOSE_IDS = {"subagentId", "workerId", "jobId", "jobItemId", "remoteTaskId"}
+"""Ids that make a fact somebody else's, but for the families of `OWN_IDS`."""
+
+
+def build_growing(tell: FactMaker, name: str, number: int, *, is_one: bool) -> Fact:
+    """A fact of a class that adds to whatever facts of the class add to: on one thing of each kind,
+    or on many.
+    """
+    family = name.partition(".")[0]
+    lineage = {"parentThreadId", "parentSessionId", "parentTaskId"}
+    named = {*CORRELATION_IDS} - lineage - WHOSE_IDS | {*OWN_IDS.get(family, ())}
+    ids = {key: key if is_one or key in SHARED_IDS else f"{key}-{number}" for key in named}
+    text = f"text-{number}"
+    stated = {
+        **dict.fromkeys(("text", "name", "path", "versionId", "dependsOnTaskId", "hookId"), text),
+        "delta": "x",
+        "refIds": [f"output:{number}"],
+        "items": [{"id": text, "ref": f"output:{number}"}],
+        "steps": [{"title": text}],
+    }
+    own = {key: value for key, value in ids.items() if key not in ("sessionId", "threadId")}
+    return tell(name, payload=stated, **own)
+
+
+def count_lines(work: Callable[[], object]) -> int:
+    """How many lines of Python something goes through; each round of a loop counts."""
+    lines = 0
+
+    def trace(_: FrameType, event: str, __: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+def measure_growing(name: str, count: int, *, is_one: bool) -> tuple[int, int]:
+    """The lines that the next facts of a class take behind many like them, and what they send."""
+    tell, projection = FactMaker(1_000_000), Projection()
+    projection.apply(tell("turn.submitted", turnId="turnId"))
+    for number in range(count):
+        projection.apply(build_growing(tell, name, 1_000_000 + number, is_one=is_one))
+    lines: list[int] = []
+    sent: list[int] = []
+    for number in range(3):
+        fact = build_growing(tell, name, 2_000_000 + number, is_one=is_one)
+        changes: list[Changes] = []
+        lines.append(
+            count_lines(lambda fact=fact, kept=changes: kept.append(projection.apply(fact)))
+        )
+        sent.append(sum(len(str(each.value)) for each in changes[0].ops))
+    return min(lines), min(sent)
+
+
+@pytest.mark.requirement("projection.cost.lists")
+@pytest.mark.parametrize("is_one", [True, False], ids=["one", "many"])
+@pytest.mark.parametrize("name", sorted(KNOWN_CLASSES))
+def test_a_fact_of_any_class_costs_the_same_behind_four_times_as_many(name: str, is_one: bool):
+    lines, sent = measure_growing(name, 60, is_one=is_one)
+    later_lines, later_sent = measure_growing(name, 240, is_one=is_one)
+    assert later_lines < lines + 60
+    assert later_sent < sent + 60

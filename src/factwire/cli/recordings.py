@@ -52,6 +52,7 @@ from factwire.facts import (
     redact_text,
     redacted_remark,
 )
+from factwire.facts.fact import id_of
 from factwire.facts.shapes import RepeatNumbers
 from factwire.journal import JOURNAL_SCHEMES, CatalogueThread, Cursor, FactBatch, Filter, Journal
 from factwire.journal.filter import find_thread_id
@@ -108,9 +109,9 @@ class ThreadKinship:
             return
         kin = self.threads.get(thread)
         if kin is None:
-            kin = self.add(ThreadKin(thread_id=thread, parent=fact.parent_thread_id))
+            kin = self.add(ThreadKin(thread_id=thread))
         kin.facts += 1
-        kin.parent = kin.parent or fact.parent_thread_id
+        kin.parent = kin.parent or id_of(fact, "parentThreadId")
         if fact.event_class in _TITLED and isinstance(fact.payload.get("title"), str):
             kin.title = fact.payload["title"]
         kin.named.update(named_children(fact))

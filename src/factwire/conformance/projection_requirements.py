@@ -330,6 +330,9 @@ _COUNTS: Final = requirements(
     {
         "projection.order.beside-runs": "Where runs count by themselves, facts of no run are all "
         "taken in their places, whether they count beside the runs or along with them.",
+        "projection.order.main-thread": "A complete input is about the thread that is above the "
+        "others, whichever fact comes first; a live stream that a child begins is in doubt as soon "
+        "as facts of its parent are left out.",
     },
 )
 

@@ -23,7 +23,6 @@ from factwire.projection.messages import (
     message_beside,
 )
 from factwire.projection.payload_fields import (
-    join_texts,
     other_id,
     read_payload,
     shorten_detail,
@@ -418,14 +417,14 @@ def record_review(draft: "StateDraft", fact: Fact) -> None:
         summary=shorten_detail(payload.summary),
         summary_ref=ref_at(fact.payload, "summaryRef"),
         review_ref=ref_at(fact.payload, "reviewRef"),
-        refs=join_texts(review.refs, refs_of(fact)),
-        evidence_ids=join_texts(review.evidence_ids, existing),
         completed_at=fact.created_at if status == "completed" else None,
     )
+    draft.extend(review, path, "refs", refs_of(fact))
+    draft.extend(review, path, "evidence_ids", existing)
     for evidence_id in existing:
         item, place = _ensure_evidence(draft, fact, evidence_id)
         draft.fill(item, place, verdict=payload.verdict, kind=payload.kind, **_evidence_refs(fact))
-        draft.put(item, place, "review_ids", join_texts(item.review_ids, [key]))
+        draft.extend(item, place, "review_ids", [key])
         _cite_evidence(draft, fact, item)
 
 
@@ -464,9 +463,9 @@ def _record_trial(draft: "StateDraft", fact: Fact, payload: BenchmarkPayload, ke
         configuration=payload.configuration,
         reward=payload.reward,
         trajectory_ref=ref_at(fact.payload, "trajectoryRef"),
-        refs=join_texts(trials[key].refs, refs_of(fact)),
         failure_category=payload.failure_category,
     )
+    draft.extend(trials[key], path, "refs", refs_of(fact))
 
 
 def _ensure_evidence(draft: "StateDraft", fact: Fact, evidence_id: str) -> tuple[EvidenceItem, str]:

@@ -25,6 +25,7 @@ from factwire.projection.messages import (
     kind_of_part,
 )
 from factwire.projection.payload_fields import FieldChecks
+from factwire.projection.reasoning import Plan
 from factwire.projection.state import ProjectionState
 from factwire.projection.subagents import SubagentThread
 from factwire.projection.tasks import Job, ProjectedTask
@@ -88,7 +89,7 @@ def _values_of(field: object) -> list[str]:
 
 
 _LOOKED_UP: Final = frozenset(
-    {"thread_id", "session_id", "task_id", "remote_task_id", "running_item_ids", "status"}
+    {"thread_id", "session_id", "task_id", "remote_task_id", "status", "state", "aliases"}
 )
 """Fields that a `RowLookup` finds rows by."""
 
@@ -119,6 +120,8 @@ class StateIndex:
         "part_ids",
         "parts",
         "parts_by_id",
+        "plans_by_alias",
+        "plans_by_state",
         "renamed",
         "subagents_by_lineage",
         "subagents_by_thread",
@@ -160,6 +163,8 @@ class StateIndex:
         self.subagents_by_thread = RowLookup("subagent_id", "thread_id", threads)
         self.tasks_by_remote_id = RowLookup("task_id", "remote_task_id", state.tasks)
         self.tasks_by_status = RowLookup("task_id", "status", state.tasks)
+        self.plans_by_alias = RowLookup("plan_id", "aliases", state.plans)
+        self.plans_by_state = RowLookup("plan_id", "state", state.plans)
         self.jobs_by_item = RowLookup("job_id", "running_item_ids", state.jobs)
         self.subagents_by_lineage = {
             "thread_id": self.subagents_by_thread,
@@ -170,6 +175,7 @@ class StateIndex:
             SubagentThread: tuple(self.subagents_by_lineage.values()),
             ProjectedTask: (self.tasks_by_remote_id, self.tasks_by_status),
             Job: (self.jobs_by_item,),
+            Plan: (self.plans_by_alias, self.plans_by_state),
         }
         self.lists: dict[str, tuple[list[Any], dict[str, int]]] = {}
         self.index_messages(state.messages)
@@ -429,6 +435,19 @@ class StateDraft:
                     places[text] = len(existing)
                 existing.append(text)
                 self.ops.append(Operation("add", f"{place}/-", text))
+
+    def list_text(self, items: list[str], path: str, text: str, *, listed: bool) -> None:
+        """Have a text in a list, at its end if it is new, or have it there no longer."""
+        places = self.memory.index_list(path, items)
+        if listed and text not in places:
+            places[text] = len(items)
+            items.append(text)
+            self.ops.append(Operation("add", f"{path}/-", text))
+        elif not listed and text in places:
+            # Those before it may have gone, so that it is at most as far back as it was.
+            place = items.index(text, 0, places.pop(text) + 1)
+            del items[place]
+            self.ops.append(Operation("remove", f"{path}/{place}"))
 
     def has_text(self, node: msgspec.Struct, path: str, field: str, text: str) -> bool:
         """Whether a list of a node has a text."""

@@ -6,6 +6,7 @@ that no fact states is not drawn.
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from factwire.facts.fact import Fact, entity_of
@@ -313,9 +314,9 @@ def _draw_links(draft: "StateDraft", fact: Fact, name: str) -> None:
         if call is not None and teammate is not None:
             _link_nodes(draft, fact, ("tool", call), ("subagent", teammate), "delegated")
     elif name.startswith("task."):
-        task = draft.state.tasks.get(task_of(fact) or "")
-        for other in (task.depends_on or ()) if task else ():
-            _link_nodes(draft, fact, ("task", task_of(fact) or ""), ("task", other), "depends_on")
+        key = task_of(fact) or ""
+        for other in _list_unlinked(draft, fact, key):
+            _link_nodes(draft, fact, ("task", key), ("task", other), "depends_on")
     elif name.startswith("handoff.") or name == "agent.handoff":
         key = fact.handoff_id or other_id(fact, "handoffId", "handoff_id") or fact.id
         event = draft.state.team_workbench.handoff_events.get(key)
@@ -324,6 +325,21 @@ def _draw_links(draft: "StateDraft", fact: Fact, name: str) -> None:
         if event.from_agent and event.to_agent:
             ends = (("subagent", event.from_agent), ("subagent", event.to_agent))
             _link_nodes(draft, fact, *ends, "handed_off")
+
+
+def _list_unlinked(draft: "StateDraft", fact: Fact, key: str) -> list[str]:
+    """What a task waits for and has no edge to: those that were listed last, unless the fact lists
+    them anew.
+    """
+    task = draft.state.tasks.get(key)
+    others = (task.depends_on or []) if task else []
+    if not {"dependsOn", "depends_on"}.isdisjoint(fact.payload):
+        return others
+    edges = draft.state.graph.edges
+    found = takewhile(
+        lambda other: f"task:{key}>task:{other}:depends_on" not in edges, reversed(others)
+    )
+    return [*found][::-1]
 
 
 def _link_nodes(

@@ -56,7 +56,7 @@ HydrationStatus = Literal["idle", "hydrating", "live", "stale", "repairing", "de
 
 LACKING_REASONS: Final = frozenset(
     {"gap_reported", "starts_late", "late_facts", "sequence_conflict", "messages_missing"}
-    | {"child_gap_reported"}
+    | {"child_gap_reported", "parent_left_out"}
 )
 """Reasons that mean that facts of the thread are not in the state."""
 

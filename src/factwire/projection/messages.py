@@ -50,12 +50,14 @@ def match_open_part(
     memory, part_id = draft.memory, id_of(fact, "partId")
     place = memory.message_place(turn_of(fact), message_id)
     names_message = id_of(fact, "messageId") is not None
+    anonymous = anonymous_message_id(fact)
+    if names_message and place is None and memory.message_place(turn_of(fact), anonymous) is None:
+        return None
     pool = _list_open_parts(draft, fact, kind)
     if names_message and place is not None:
         inside = [handle for handle in pool if handle.place == place]
         if inside or _has_part(draft.state.messages[place], draft, kind):
             pool = inside
-    anonymous = anonymous_message_id(fact)
     found = [
         handle
         for handle in pool

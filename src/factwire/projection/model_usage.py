@@ -146,12 +146,12 @@ def record_compaction(draft: "StateDraft", fact: Fact) -> None:
         tokens_before=payload.tokens_before,
         tokens_after=payload.tokens_after,
         failure_category=payload.failure_category,
-        refs=join_texts(last.refs, refs_of(fact)),
         completed_at=None if status == "running" else fact.created_at,
         ended_by=None
         if status == "running"
         else join_texts(last.ended_by, [fact.event_class or ""]),
     )
+    draft.extend(last, path, "refs", refs_of(fact))
     draft.fill(
         context, CONTEXT_PATH, usage_percent=payload.usage_percent, tokens=payload.tokens_after
     )

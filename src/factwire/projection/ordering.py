@@ -21,7 +21,7 @@ threads and runs, about which nothing else in a fact tells. Only references to f
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush, merge
 from itertools import combinations, groupby
 from operator import itemgetter
@@ -29,7 +29,7 @@ from typing import Final
 
 import msgspec
 
-from factwire.facts.fact import Fact, id_of
+from factwire.facts.fact import Fact, has_lineage, id_of
 from factwire.facts.shapes import RepeatNumbers
 
 RUN_OPENERS: Final = frozenset({"turn.submitted", "turn.started", "run.started"})
@@ -338,12 +338,14 @@ def _merge_threads(lanes: dict[str, list[Fact]], main: str) -> Iterator[Fact]:
             left.discard(number)
 
 
-def _find_parents(lanes: dict[str, list[Fact]]) -> dict[str, tuple[str, str | None]]:
+def _find_parents(lanes: Mapping[str, list[Fact]]) -> dict[str, tuple[str, str | None]]:
     """Child thread → its parent and, where a fact of the parent names the child, the child."""
     found: dict[str, tuple[str, str | None]] = {}
+    owners = _ThreadOwners(lanes)
     for thread, lane in lanes.items():
-        parent = lane[0].parent_thread_id
-        if parent is not None and parent != thread and parent in lanes:
+        stated = (owners.find_parent(fact) for fact in lane if has_lineage(fact))
+        parent = next((each for each in stated if each is not None and each != thread), None)
+        if parent is not None:
             found[thread] = parent, None
     for thread, lane in lanes.items():
         for fact in lane:
@@ -355,11 +357,56 @@ def _find_parents(lanes: dict[str, list[Fact]]) -> dict[str, tuple[str, str | No
     return found
 
 
-def _find_main_thread(lanes: dict[str, list[Fact]]) -> str:
-    """The thread without a parent that began first."""
+class _ThreadOwners:
+    """Which thread a session or a task belongs to: the one that named it first, and that of a child
+    only where no other did.
+    """
+
+    def __init__(self, lanes: Mapping[str, list[Fact]]) -> None:
+        self._threads = lanes.keys()
+        self._sessions: dict[str, str] = {}
+        self._tasks: dict[str, str] = {}
+        places = {
+            thread: (any(map(has_lineage, lane)), _find_start(lane), thread)
+            for thread, lane in lanes.items()
+        }
+        for thread in sorted(lanes, key=places.__getitem__):
+            for fact in lanes[thread]:
+                if fact.session_id is not None:
+                    self._sessions.setdefault(fact.session_id, thread)
+                if fact.task_id is not None:
+                    self._tasks.setdefault(fact.task_id, thread)
+
+    def find_parent(self, fact: Fact) -> str | None:
+        """The thread above that of a fact, by whichever id the fact states it."""
+        thread = id_of(fact, "parentThreadId")
+        if thread in self._threads:
+            return thread
+        session, task = id_of(fact, "parentSessionId"), id_of(fact, "parentTaskId")
+        return self._sessions.get(session or "") or self._tasks.get(task or "")
+
+
+def _find_start(lane: list[Fact]) -> int:
+    return min(map(_time_of, lane))
+
+
+def find_main_thread(facts: Iterable[Fact]) -> str | None:
+    """The thread that a complete input is about: of those without a parent, the one that began
+    first.
+    """
+    lanes: dict[str, list[Fact]] = {}
+    for fact in facts:
+        if fact.thread_id is not None:
+            lanes.setdefault(fact.thread_id, []).append(fact)
+    return _find_main_thread(lanes) if lanes else None
+
+
+def _find_main_thread(lanes: Mapping[str, list[Fact]]) -> str:
+    if len(lanes) == 1:
+        return next(iter(lanes))
     parents = _find_parents(lanes)
     roots = [thread for thread in lanes if thread not in parents] or list(lanes)
-    return min(roots, key=lambda thread: (_time_of(lanes[thread][0]), thread))
+    return min(roots, key=lambda thread: (_find_start(lanes[thread]), thread))
 
 
 def _depth_of(thread: str, parents: dict[str, tuple[str, str | None]]) -> int:

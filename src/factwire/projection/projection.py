@@ -48,7 +48,13 @@ from factwire.projection.limits import (
     REMEMBERED_IDS,
     WAITING_CHILD_FACTS,
 )
-from factwire.projection.ordering import RUN_OPENERS, is_of_no_run, order_facts
+from factwire.projection.ordering import (
+    RUN_OPENERS,
+    child_thread_of,
+    find_main_thread,
+    is_of_no_run,
+    order_facts,
+)
 from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
 from factwire.projection.repair import REPAIRS, cover_lane, lacks_facts, settle_repair
@@ -102,6 +108,7 @@ class Projection:
         self._current = main
         self._points: list[RebuildPoint] = []
         self._first_thread = state.thread_id
+        self._parent_thread: str | None = None
         self._waiting: dict[str, list[Fact]] = {}
 
     @classmethod
@@ -117,7 +124,7 @@ class Projection:
         self._recent = restore_recent(saved)
         self._repeats = RepeatNumbers(chain.from_iterable(saved.ids))
         self._points = saved.points
-        self._first_thread = saved.first_thread
+        self._first_thread, self._parent_thread = saved.first_thread, saved.parent_thread
         self._lanes = {lane.thread_id or "": lane for lane in others}
         self._current = self._lanes.get(saved.current or "", main)
         for fact in restore_waiting(saved):
@@ -190,6 +197,7 @@ class Projection:
                 points=points,
                 taken=[encode_fact(fact) for fact in taken or ()],
                 first_thread=self._first_thread,
+                parent_thread=self._parent_thread,
                 waiting=[encode_fact(fact) for rows in self._waiting.values() for fact in rows],
             )
         )
@@ -325,6 +333,7 @@ class Projection:
         state = self._draft.state
         if state.thread_id is None:
             thread_status.identify_thread(self._draft, fact)
+            self._parent_thread = id_of(fact, "parentThreadId")
             self._current = self._main
             return self._main
         lane = self._lanes.get(thread) or self._open_lane(fact)
@@ -332,22 +341,36 @@ class Projection:
             self._draft.begin()
             self._count_ignored(fact, thread)
             self._count("dropped")
+            if thread == self._parent_thread or child_thread_of(fact) == state.thread_id:
+                self._doubt_thread()
             if sum(map(len, self._waiting.values())) < WAITING_CHILD_FACTS:
                 self._waiting.setdefault(thread, []).append(fact)
             return None
         self._current = lane
         return lane
 
-    def _take_children(self) -> None:
+    def _doubt_thread(self) -> None:
+        """The first fact decided which thread this is, and it was that of a child: facts of its
+        parent are left out.
+        """
+        if self._first_thread is None:
+            hydration.add_doubt(self._draft, "parent_left_out")
+            self._settle_order()
+
+    def _take_children(self, lane: Lane, fact: Fact) -> None:
         """Take what came of a thread before the fact that makes it a child of this one."""
+        if lane is self._main and id_of(fact, "parentThreadId") in self._waiting:
+            self._doubt_thread()
+        if not self._draft.opened:
+            return
         for thread, facts in list(self._waiting.items()):
             if not self._is_child(facts[0]) or len(self._lanes) >= LANES:
                 continue
             del self._waiting[thread]
-            lane = self._lanes[thread] = Lane(thread)
+            child = self._lanes[thread] = Lane(thread)
             self._forget_ignored(thread, facts)
-            for fact in order_facts(facts):
-                self._arrange(lane, fact)
+            for each in order_facts(facts):
+                self._arrange(child, each)
 
     def _forget_ignored(self, thread: str, facts: list[Fact]) -> None:
         """A thread that was left out turns out to belong to this one."""
@@ -410,8 +433,8 @@ class Projection:
                 latest.latest_sequence = whole.cursor = sequence
         if row is None or row.repairs or whole.status != "live":
             self._settle(lane, fact, row)
-        if self._waiting and draft.opened:
-            self._take_children()
+        if self._waiting:
+            self._take_children(lane, fact)
 
     def _reduce(self, fact: Fact, row: ReducerRow | None) -> None:
         draft = self._draft
@@ -646,7 +669,7 @@ class Projection:
         earlier = list(ops)
         past = {each.key: each for each in self._list_lanes()}
         recent, current, points = self._recent, self._current.thread_id, self._points
-        waiting, repeats = self._waiting, self._repeats
+        waiting, repeats, parent = self._waiting, self._repeats, self._parent_thread
         self._go_back(point, past)
         facts = insert_fact(taken, fact, sequence, _is_in_count_of(lane, fact))
         for each in facts:
@@ -660,7 +683,7 @@ class Projection:
                 each.held = past[each.key].held
             self._drain(each)
         self._current = self._lanes.get(current or "", self._main)
-        self._waiting, self._repeats = waiting, repeats
+        self._waiting, self._repeats, self._parent_thread = waiting, repeats, parent
         self._settle_order()
         ops[:] = [*earlier, *root_operations(before, self._to_plain())]
         self._draft.ops = ops
@@ -696,7 +719,7 @@ class Projection:
         whole = self.state.hydration
         for field in _COUNTED:
             setattr(whole, field, getattr(old.hydration, field))
-        for reason in ("late_facts", "sequence_conflict", "starts_late"):
+        for reason in ("late_facts", "sequence_conflict", "parent_left_out", "starts_late"):
             if reason in old.hydration.reasons and (reason != "starts_late" or point.data):
                 hydration.add_doubt(self._draft, reason, old.hydration.doubted_at)
         for key, remark in old.diagnostics.items.items():
@@ -727,8 +750,9 @@ class Projection:
 
 def project(facts: Iterable[Fact], thread_id: str | None = None) -> ProjectionState:
     """The state that a complete input comes to, whatever order its facts are in."""
-    projection = Projection(thread_id)
-    for fact in order_facts(facts, thread_id):
+    items = list(facts)
+    projection = Projection(thread_id or find_main_thread(items))
+    for fact in order_facts(items, projection.state.thread_id):
         projection.apply_ordered(fact)
     projection.close()
     return projection.state

@@ -174,15 +174,15 @@ def _match_plan(
 ) -> str | None:
     """The plan that a fact means: by its name, else the only one that is open in its turn."""
     plans, turn, speaker = draft.state.plans, turn_of(fact), subagent_of(fact)
-    for key, plan in plans.items():
-        if key == named or (named is not None and named in (plan.aliases or ())):
-            return key
-    if not ends:
-        return None
+    if named in plans:
+        return named
+    key = draft.memory.plans_by_alias.find(named)
+    if key is not None or not ends:
+        return key
     pool = [
         plan
-        for plan in plans.values()
-        if (plan.turn_id, plan.subagent_id, plan.state) == (turn, speaker, "streaming")
+        for plan in map(plans.__getitem__, draft.memory.plans_by_state.list_keys(["streaming"]))
+        if (plan.turn_id, plan.subagent_id) == (turn, speaker)
     ]
     if named is None and any(plan.plan_id == own for plan in pool):
         return own

@@ -79,6 +79,10 @@ def lacks_facts(draft: "StateDraft", lanes: "list[Lane]", fact: Fact) -> bool:
     )
 
 
+_SETTLED_ELSEWHERE: Final = frozenset({"state_delta_failed", "parent_left_out"})
+"""Doubts about what no message that a repair carries can stand in for."""
+
+
 def settle_repair(draft: "StateDraft", lane: "Lane", lanes: "Iterable[Lane]", fact: Fact) -> None:
     """End what was in doubt as far as a repair covers it: everything in the range that it states
     the messages of, and a gap that was reported where no fact of the range is missing. A repair on
@@ -101,7 +105,7 @@ def settle_repair(draft: "StateDraft", lane: "Lane", lanes: "Iterable[Lane]", fa
     )
     for reason in draft.state.hydration.reasons:
         starts_late = reason.endswith("starts_late") and lacks_beginning
-        is_here = hydration.is_of_child(reason) is is_child and reason != "state_delta_failed"
+        is_here = hydration.is_of_child(reason) is is_child and reason not in _SETTLED_ELSEWHERE
         if is_here and not starts_late:
             hydration.clear_doubt(draft, reason)
 

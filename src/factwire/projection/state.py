@@ -186,6 +186,7 @@ class ProjectionCheckpoint(msgspec.Struct, kw_only=True):
     points: list[RebuildPoint]
     taken: list[bytes]
     first_thread: str | None
+    parent_thread: str | None
     waiting: list[bytes]
 
 
@@ -201,6 +202,7 @@ class _EncodedCheckpoint(msgspec.Struct, kw_only=True):
     points: list[RebuildPoint] = []
     taken: list[bytes] = []
     first_thread: str | None = None
+    parent_thread: str | None = None
     waiting: list[bytes] = []
 
 
@@ -267,6 +269,7 @@ def decode_checkpoint(data: bytes) -> ProjectionCheckpoint:
         points=saved.points,
         taken=saved.taken,
         first_thread=saved.first_thread,
+        parent_thread=saved.parent_thread,
         waiting=saved.waiting,
     )
 

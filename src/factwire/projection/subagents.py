@@ -14,7 +14,6 @@ from factwire.facts.outcomes import bad_end
 from factwire.facts.refs import artifact_refs_of, evidence_refs_of, ref_at, refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection import tasks
-from factwire.projection.changes import Operation
 from factwire.projection.diagnostics import add_remark
 from factwire.projection.limits import LANE_EVENTS_KEPT
 from factwire.projection.payload_fields import (
@@ -394,13 +393,4 @@ def _add_activity(draft: "StateDraft", fact: Fact, key: str, payload: TeammatePa
 
 def _mark_active(draft: "StateDraft", key: str, *, active: bool) -> None:
     ids, path = draft.state.subagents.active_thread_ids, f"{SUBAGENTS_PATH}/activeThreadIds"
-    places = draft.memory.index_list(path, ids)
-    if active and key not in places:
-        places[key] = len(ids)
-        ids.append(key)
-        draft.ops.append(Operation("add", f"{path}/-", key))
-    elif not active and key in places:
-        # Those before it may have gone, so that it is at most as far back as it was.
-        place = ids.index(key, 0, places.pop(key) + 1)
-        del ids[place]
-        draft.ops.append(Operation("remove", f"{path}/{place}"))
+    draft.list_text(ids, path, key, listed=active)

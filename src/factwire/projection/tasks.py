@@ -4,6 +4,7 @@ Some classes say something about a task or a job but not how it is: they are rec
 subject and leave its status alone, in timeline and graph alike.
 """
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from factwire.facts.classes.payloads import ProgressPayload, TaskPayload, TaskProfilePayload
@@ -15,7 +16,6 @@ from factwire.facts.refs import refs_of
 from factwire.facts.vocabulary import UNKNOWN
 from factwire.projection.payload_fields import (
     adjust_state,
-    join_texts,
     other_id,
     read_payload,
     stated_state,
@@ -281,12 +281,20 @@ def delegate_task(draft: "StateDraft", fact: Fact) -> None:
 def update_dependency(draft: "StateDraft", fact: Fact) -> None:
     update_task(draft, fact)
     task, path = ensure_task(draft, fact, task_of(fact) or "")
-    other = text_at(fact.payload, "dependsOnTaskId", "dependencyTaskId", "dependencyId")
-    if other is not None:
-        status = text_at(fact.payload, "dependencyStatus", "status") or UNKNOWN
-        draft.put(task, path, "dependencies", {**(task.dependencies or {}), other: status})
-        merged = join_texts(task.depends_on, [other])
-        draft.put(task, path, "depends_on", merged)
+    other = dependency_of(fact)
+    if other is None:
+        return
+    status = text_at(fact.payload, "dependencyStatus", "status") or UNKNOWN
+    if task.dependencies is None:
+        draft.put(task, path, "dependencies", {other: status})
+    elif task.dependencies.get(other) != status:
+        draft.create(task.dependencies, f"{path}/dependencies", other, status)
+    draft.extend(task, path, "depends_on", [other])
+
+
+def dependency_of(fact: Fact) -> str | None:
+    """The task that a fact says another one waits for."""
+    return text_at(fact.payload, "dependsOnTaskId", "dependencyTaskId", "dependencyId")
 
 
 def ensure_task(draft: "StateDraft", fact: Fact, task_id: str) -> tuple[ProjectedTask, str]:
@@ -408,14 +416,15 @@ def _update_attempt(
         "message": payload.message,
         "run_id": run,
     }
-    for index, attempt in enumerate(task.attempts):
-        if attempt.attempt_id == key:
-            place = f"{path}/attempts/{index}"
-            draft.put(attempt, place, "status", status)
-            if status == "running":
-                draft.fill(attempt, place, started_at=fact.created_at)
-            draft.fill(attempt, place, completed_at=ended, **fields)
-            return
+    places = draft.memory.index_list(f"{path}/attempts", task.attempts, attrgetter("attempt_id"))
+    if key in places:
+        attempt, place = task.attempts[places[key]], f"{path}/attempts/{places[key]}"
+        draft.put(attempt, place, "status", status)
+        if status == "running":
+            draft.fill(attempt, place, started_at=fact.created_at)
+        draft.fill(attempt, place, completed_at=ended, **fields)
+        return
+    places[key] = len(task.attempts)
     attempt = Attempt(
         attempt_id=key,
         status=status,
@@ -486,10 +495,9 @@ def _describe_job(draft: "StateDraft", fact: Fact, job: Job, path: str, state: s
 
 def _count_item(draft: "StateDraft", job: Job, path: str, item: str, state: str) -> None:
     """Count an item; only those that are known to run are taken off the running ones."""
-    running = [other for other in job.running_item_ids if other != item]
-    if state == "running":
-        running.append(item)
-    elif state in ("completed", "failed"):
+    is_running = state == "running"
+    if state in ("completed", "failed"):
         draft.count(job, path, f"items_{state}")
-    draft.put(job, path, "running_item_ids", running)
-    draft.put(job, path, "items_running", len(running))
+    draft.list_text(job.running_item_ids, f"{path}/runningItemIds", item, listed=is_running)
+    draft.memory.jobs_by_item.move_row(job.job_id, item, item if is_running else None)
+    draft.put(job, path, "items_running", len(job.running_item_ids))

@@ -27,6 +27,7 @@ from factwire.projection.payload_fields import (
     turn_of,
 )
 from factwire.projection.subagents import teammate_of
+from factwire.projection.tasks import dependency_of
 from factwire.projection.turns import find_entity
 from factwire.projection.views import View
 
@@ -213,7 +214,9 @@ def update_work_item(draft: "StateDraft", fact: Fact, key: str | None = None) ->
         return
     items, path = draft.state.team_workbench.work_items, f"{TEAM_PATH}/workItems/{escape_key(key)}"
     if key not in items:
-        draft.create(items, f"{TEAM_PATH}/workItems", key, WorkItem(task_id=key, status=UNKNOWN))
+        waits_for = [other for other, at in (task.dependencies or {}).items() if at != "completed"]
+        item = WorkItem(task_id=key, status=UNKNOWN, blocked_by=waits_for or None)
+        draft.create(items, f"{TEAM_PATH}/workItems", key, item)
     draft.fill(
         items[key],
         path,
@@ -222,11 +225,21 @@ def update_work_item(draft: "StateDraft", fact: Fact, key: str | None = None) ->
         assignee=task.assignee or task.delegated_to,
         parent_task_id=task.parent_task_id,
     )
-    draft.put(items[key], path, "blocked_by", _blocking_tasks(task.dependencies or {}) or None)
+    other = dependency_of(fact) if fact.event_class == "task.dependency.updated" else None
+    if other is not None:
+        _set_blocker(draft, items[key], path, other, (task.dependencies or {}).get(other))
 
 
-def _blocking_tasks(dependencies: dict[str, str]) -> list[str]:
-    return [key for key, status in dependencies.items() if status != "completed"]
+def _set_blocker(
+    draft: "StateDraft", item: WorkItem, path: str, other: str, status: str | None
+) -> None:
+    """Whether one task keeps another from going on, by how it is now."""
+    if item.blocked_by is None:
+        draft.put(item, path, "blocked_by", None if status == "completed" else [other])
+        return
+    draft.list_text(item.blocked_by, f"{path}/blockedBy", other, listed=status != "completed")
+    if not item.blocked_by:
+        draft.put(item, path, "blocked_by", None)
 
 
 def record_handoff(draft: "StateDraft", fact: Fact) -> None:

@@ -5,6 +5,7 @@ waiting for a person, blocked, completed, running, idle. A queued turn is shown 
 becomes a message before it is submitted.
 """
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
@@ -378,26 +379,31 @@ def _update_queued_turn(draft: "StateDraft", fact: Fact) -> None:
     key = fact.queued_turn_id or other_id(fact, "queuedTurnId", "queued_turn_id")
     if key is None:
         return
-    turns = draft.state.queue.turns
-    others = [turn for turn in turns if turn.queued_turn_id != key]
+    turns, path = draft.state.queue.turns, f"{QUEUE_PATH}/turns"
+    places = draft.memory.index_list(path, turns, attrgetter("queued_turn_id"))
     change = text_at(fact.payload, "change", "action", "status") or ""
-    if change in ("removed", "started", "delivered", "cancelled", "canceled"):
+    turn = _to_queued_turn({**fact.payload, "queuedTurnId": key}, fact)
+    if key not in places and change not in _QUEUE_CHANGES:
+        places[key] = len(turns)
+        draft.push(turns, path, turn)
+        return
+    others = [turn for turn in turns if turn.queued_turn_id != key]
+    if change in _REMOVED_FROM_QUEUE:
         _replace_queue(draft, others)
         return
     if change in _HOLD_CHANGES:
         _hold_queued_turn(draft, key, fact if change == "held" else None)
         return
-    turn = _to_queued_turn({**fact.payload, "queuedTurnId": key}, fact)
-    existing = any(turn.queued_turn_id == key for turn in turns)
     if change == "promoted":
         _replace_queue(draft, [turn, *others])
-    elif existing:
-        _replace_queue(draft, [turn if old.queued_turn_id == key else old for old in turns])
     else:
-        _replace_queue(draft, [*others, turn])
+        _replace_queue(draft, [turn if old.queued_turn_id == key else old for old in turns])
 
 
 _HOLD_CHANGES: Final = ("held", "released")
+_REMOVED_FROM_QUEUE: Final = ("removed", "started", "delivered", "cancelled", "canceled")
+_QUEUE_CHANGES: Final = frozenset({*_HOLD_CHANGES, *_REMOVED_FROM_QUEUE, "promoted"})
+"""Changes of a queued turn that add none to the end of the queue."""
 
 
 def _hold_queued_turn(draft: "StateDraft", key: str, hold: Fact | None) -> None:
