@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed
 RUNS := $(VENV)/.runs
 
 .DEFAULT_GOAL := help
-.PHONY: help install run tour test test-fast test-pythons test-agents coverage lint format types schemas web docs bench build lock clean
+.PHONY: help install run tour test test-fast test-pythons test-agents nightly coverage lint format types schemas web docs bench build lock clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +77,12 @@ test-pythons: ## Run the fast suite on Python 3.12 and 3.13, each in a .venv of 
 test-agents: $(STAMP) ## Run real agents against a fake model on this machine
 	@$(BIN)/python tools/system_packages.py
 	@$(BIN)/python -m tools.agents $(PYTEST) -m agents tests/agents
+
+# One trial at a time where memory and processor time are measured; hours in total.
+nightly: $(STAMP) ## Run the long trials at their full figures, of which `make test` runs a share
+	@$(BIN)/python tools/system_packages.py
+	FACTWIRE_TRIALS=full HYPOTHESIS_PROFILE=thorough $(PYTEST) -m nightly --deselect tests/edge/test_growth.py
+	FACTWIRE_TRIALS=full $(BIN)/pytest tests/edge/test_growth.py
 
 # Counting lines makes the suite twice as long, so it is a verb of its own.
 coverage: $(STAMP) ## Run the suite with branch coverage, at least 90 percent

@@ -24,6 +24,7 @@ from tests.edge.edges import WAIT_SECONDS, RunningEdge, configuration_in, runnin
 from tests.edge.fault_load import batch_of
 from tests.edge.streaming import until
 from tests.journal.disks import FaultyDisk
+from tests.trials import TRIAL_SECONDS, count_trials
 
 pytestmark = [pytest.mark.fault, pytest.mark.asyncio]
 
@@ -121,6 +122,8 @@ async def check_refusals(edge: RunningEdge, thread_id: str, number: int) -> None
         await edge.get(path)
 
 
+@pytest.mark.nightly
+@pytest.mark.timeout(TRIAL_SECONDS)
 @pytest.mark.requirement("edge.faults.disk")
 async def test_a_disk_that_refuses_is_told_and_forgiven_without_a_restart(
     disk: FaultyDisk, tmp_path: Path
@@ -129,7 +132,7 @@ async def test_a_disk_that_refuses_is_told_and_forgiven_without_a_restart(
         other = await edge.post("/v1/threads", {"title": "Other"}, status=201)
         url = f"{edge.socket_url}/v1/facts?since=now&threadId=lane-0"
         async with connect(url, additional_headers=HEADERS) as stream:
-            for number in range(2 * len(FAULTS)):
+            for number in range(count_trials(full=100, share=2 * len(FAULTS))):
                 run = await start_chatter(edge)
                 for name, fault in FAULTS[number % len(FAULTS)].items():
                     setattr(disk, name, fault)

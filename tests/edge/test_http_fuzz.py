@@ -20,8 +20,9 @@ from tests.edge.edges import TOKEN, WAIT_SECONDS, running_edge
 from tests.edge.raw_http import answers_in, head
 from tests.edge.served_edges import ServedEdge, served_edge
 from tests.edge.things import outside_facts as sample_facts
+from tests.trials import TRIAL_SECONDS, count_trials
 
-INPUTS = 5_000
+INPUTS = count_trials(full=200_000, share=5_000)
 AT_ONCE = 100
 FACTS = 20_000
 SECONDS = 0.2
@@ -149,7 +150,8 @@ def _is_well(edge: ServedEdge) -> None:
 
 
 @pytest.mark.asyncio
-@pytest.mark.timeout(600)
+@pytest.mark.nightly
+@pytest.mark.timeout(TRIAL_SECONDS)
 @pytest.mark.requirement("edge.http.malformed")
 async def test_malformed_http_gets_documented_answers_and_leaves_no_trace(tmp_path: Path):
     with served_edge(tmp_path, seconds=SECONDS) as edge:

@@ -15,9 +15,10 @@ from tests.edge.streaming import Served, read_close, serve_streams, until
 from tests.edge.streaming_clients import Raw, mask_frame
 from tests.edge.streaming_loops import on_both_loops, on_the_edges_loop
 from tests.journal.contract import make_fact
+from tests.trials import TRIAL_SECONDS, count_trials
 
 FRAMES = 16
-INPUTS = 20_000
+INPUTS = count_trials(full=200_000, share=20_000)
 TOGETHER = 40
 
 ECHOED = {1000, 1001, 3000, 4999, 0}
@@ -93,6 +94,8 @@ async def attack(served: Served, seed: int) -> tuple[int | None, int]:
 
 
 @pytest.mark.fuzz
+@pytest.mark.nightly
+@pytest.mark.timeout(TRIAL_SECONDS)
 @pytest.mark.requirement("edge.stream.malformed")
 @on_the_edges_loop
 async def test_malformed_frames_end_in_documented_codes(complaints: list[logging.LogRecord]):

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from factwire.journal import Journal, open_journal
-from factwire.serving.limits import MISSED_PINGS, PIECE_BYTES, UNSENT_BYTES
+from factwire.serving.limits import MISSED_PINGS, PIECE_BYTES, UNSENT_BYTES, WINDOW_BYTES
 from factwire.serving.streams import DecodedBatch, uvicorn_protocols
 from factwire.serving.streams.catch_up import PacedWriter
 from factwire.serving.streams.channel import Channel
@@ -182,3 +182,29 @@ def shrink(served: Served) -> None:
     """Let the kernel hold little for those who connect from now on."""
     for listener in served.server.servers[0].sockets:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ROOM)
+
+
+@pytest.mark.requirement("edge.stream.catch-up-memory")
+@on_both_loops
+async def test_readers_that_catch_up_without_reading_hold_one_window_each():
+    async with memory_streams() as (journal, served):
+        shrink(served)
+        for first in range(0, 2_000, 500):
+            batch = [
+                make_fact(n, payload={"delta": "x" * 1_000}) for n in range(first, first + 500)
+            ]
+            await journal.append(batch)
+        await served.feed.wait_for(2_000)
+        lazy = [await Lazy.connect(served.port, "/v1/facts", room=ROOM) for _ in range(LAZY)]
+
+        def sizes() -> list[int]:
+            connected = served.server.server_state.connections
+            return [cast("Any", each).transport.get_write_buffer_size() for each in connected]
+
+        await until(lambda: len([size for size in sizes() if size > ROOM]) == LAZY)
+        assert max(sizes()) <= 2 * WINDOW_BYTES
+        for reader in lazy:
+            reader.transport.resume_reading()
+        for reader in lazy:
+            await reader.wait_for_seq(2_000)
+            assert reader.seqs == list(range(1, 2_001))

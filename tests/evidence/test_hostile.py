@@ -17,6 +17,7 @@ from factwire.evidence import pack_archive as container_module
 from factwire.evidence.pack_format import FACTS, MANIFEST, SIGNATURE, SUMMARY
 from tests.cli.cli_commands import Factwire
 from tests.evidence.sample_packs import contents, manifest_of, pack_journal, repack
+from tests.trials import TRIAL_SECONDS, count_trials
 
 Build = Callable[[Path], bytes]
 
@@ -207,6 +208,8 @@ def test_a_folder_in_the_archive_does_no_harm(original: Path, tmp_path: Path):
 
 
 @pytest.mark.fuzz
+@pytest.mark.nightly
+@pytest.mark.timeout(TRIAL_SECONDS)
 @pytest.mark.requirement("evidence.hostile")
 def test_whatever_stands_in_a_pack_the_answer_is_a_documented_one(original: Path, tmp_path: Path):
     """Random damage inside the documents themselves, packed properly and listed as it is."""
@@ -216,7 +219,7 @@ def test_whatever_stands_in_a_pack_the_answer_is_a_documented_one(original: Path
     del entries[SIGNATURE]
     names = [FACTS, SUMMARY, MANIFEST, "seqs.ndjson", "gaps.ndjson", "blobs.ndjson", "tools.ndjson"]
     path = tmp_path / "p.zip"
-    for seed in range(300):
+    for seed in range(count_trials(full=200_000, share=300)):
         chosen = Random(seed)
         name = chosen.choice([each for each in names if each in entries])
         data = bytearray(entries[name])

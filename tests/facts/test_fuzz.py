@@ -20,6 +20,7 @@ from factwire.facts import (
 )
 from tests.facts import spec
 from tests.facts.samples import complete, runtime_event
+from tests.trials import count_trials
 
 INPUTS = 200_000
 ANY_SHAPE: tuple[AnyShape, ...] = ("auto", *SHAPES)
@@ -114,6 +115,7 @@ def fuzz_line(chance: random.Random) -> bytes:
 
 
 @pytest.mark.fuzz
+@pytest.mark.nightly
 @pytest.mark.requirement("fuzz.decoder")
 def test_the_decoder_raises_only_what_it_documents():
     chance = random.Random(2026)
@@ -134,6 +136,7 @@ def test_the_decoder_raises_only_what_it_documents():
 
 
 @pytest.mark.fuzz
+@pytest.mark.nightly
 @pytest.mark.requirement("fuzz.inspector")
 def test_the_inspector_raises_nothing():
     chance = random.Random(1106)
@@ -146,11 +149,12 @@ def test_the_inspector_raises_nothing():
 
 
 @pytest.mark.fuzz
+@pytest.mark.nightly
 @pytest.mark.requirement("fuzz.inspector")
 def test_a_stream_of_malformed_facts_is_inspected_to_its_end():
     chance = random.Random(7)
     inspector = StreamInspector()
-    for _ in range(INPUTS // 10):
+    for _ in range(count_trials(full=INPUTS, share=INPUTS // 10)):
         data = fuzz_line(chance)
         text = data.decode("utf-8", "surrogateescape") if chance.random() < 0.2 else data
         try:

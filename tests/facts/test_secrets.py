@@ -99,6 +99,7 @@ def test_a_key_of_any_length_is_judged_alike():
     assert not names_secret("a" * 500 + "_tokenizer", "x")
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("redaction.value")
 def test_every_secret_of_the_corpus_is_found():
     missed = [case for case in POSITIVES if not _hides(case.text, case.secret)]
@@ -106,6 +107,7 @@ def test_every_secret_of_the_corpus_is_found():
     assert missed == []
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("redaction.value")
 def test_nothing_else_in_the_corpus_is_taken_for_a_secret():
     wrong = [case for case in NEGATIVES if find_secrets(case.text)]
@@ -165,6 +167,7 @@ def test_the_quick_look_knows_every_trigger():
             assert may_hold_secret(text), trigger
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("redaction.value")
 @given(close_texts)
 def test_the_quick_look_never_misses_a_secret(text: str):

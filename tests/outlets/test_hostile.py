@@ -1,6 +1,7 @@
 """What looks as if an outlet of ours had written it is believed no more than anything else."""
 
 import random
+from math import ceil
 
 import pytest
 
@@ -8,7 +9,8 @@ from factwire.facts import is_valid
 from tests.outlets.gists import convert_back, encode_facts
 from tests.outlets.stories import facts_on_file
 from tests.sources.streams import find_defects
-from tests.sources.test_mutations import _mutate_item
+from tests.sources.test_mutations import INPUTS, ODD_SHARE, _mutate_item
+from tests.trials import TRIAL_SECONDS, count_trials
 
 STORIES = (
     "claude-code/approval-denied",
@@ -22,14 +24,18 @@ STORIES = (
 
 
 @pytest.mark.fuzz
+@pytest.mark.nightly
+@pytest.mark.timeout(TRIAL_SECONDS)
 @pytest.mark.requirement("outlets.hostile")
 @pytest.mark.parametrize("outlet", ["ag-ui", "ai-sdk", "ai-sdk-5"])
 @pytest.mark.parametrize("name", STORIES)
 def test_a_stream_with_odd_items_gives_valid_facts_and_never_raises(name: str, outlet: str):
     items = encode_facts(facts_on_file(name), outlet)
-    for seed in range(40):
+    for seed in range(count_trials(full=ceil(INPUTS / (ODD_SHARE * len(items))), share=40)):
         chance = random.Random(seed)
-        odd = [_mutate_item(chance, item) if chance.random() < 0.3 else item for item in items]
+        odd = [
+            _mutate_item(chance, item) if chance.random() < ODD_SHARE else item for item in items
+        ]
         if chance.random() < 0.3:
             chance.shuffle(odd)
         facts = convert_back(odd, outlet)

@@ -69,6 +69,7 @@ def test_every_input_comes_to_the_same_state_in_any_order(name: str):
 
 
 @pytest.mark.fault
+@pytest.mark.nightly
 @every_input
 @pytest.mark.requirement("projection.order.complete")
 def test_every_input_comes_to_the_same_state_in_five_hundred_orders(name: str):

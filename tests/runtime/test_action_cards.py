@@ -72,6 +72,7 @@ def assert_shows_what_runs(text: str) -> MaskedText:
     return masked
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("runtime.approval.exact")
 @pytest.mark.parametrize("command", CORPUS)
 def test_a_mask_covers_no_operator_no_quote_no_substitution_and_no_program(command: str):
@@ -99,6 +100,7 @@ def test_the_corpus_is_large_and_masks_most_secrets_within_themselves():
     assert hidden == []
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("runtime.approval.exact")
 @given(
     st.lists(

@@ -61,6 +61,7 @@ async def find_reaching(
     return reaching
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("shard", range(SHARDS))
 async def test_no_line_reaches_what_is_forbidden_though_commands_are_allowed(
     tmp_path: Path, shard: int
@@ -69,6 +70,7 @@ async def test_no_line_reaches_what_is_forbidden_though_commands_are_allowed(
     assert await find_reaching(tmp_path, lines, "Bash") <= LIMITS.keys()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", TARGETS)
 async def test_a_rule_for_a_program_does_not_let_it_run_another(tmp_path: Path, target: str):
     rules = {f"Bash({way.split()[0]} *)" for way in NAMED}

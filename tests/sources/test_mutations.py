@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+from math import ceil
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,21 +13,31 @@ from factwire.facts import is_valid
 from factwire.sources import Unreadable, convert_recording, find_source, read_items
 from tests.sources.recordings import RECORDINGS, name_of
 from tests.sources.streams import find_defects
+from tests.trials import TRIAL_SECONDS, count_trials
 
 ROUNDS = 60
+ODD_SHARE = 0.3
+"""Part of the items of a stream that are changed."""
+
+INPUTS = 200_000
 ODD: list[Any] = [None, True, 0, -1, 1e300, "", "x", "\u202e", [], {}, [None], {"a": None}, [[]]]
 
 
 @pytest.mark.fuzz
+@pytest.mark.nightly
+@pytest.mark.timeout(TRIAL_SECONDS)
 @pytest.mark.requirement("sources.recordings.hostile")
 @pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
 def test_a_stream_with_odd_items_gives_valid_facts_and_never_raises(path: Path):
     source = find_source(path.parent.name)
     lines = path.read_bytes().splitlines(keepends=True)
     items = [item for item in read_items(lines, source.framing) if not isinstance(item, Unreadable)]
-    for seed in range(ROUNDS):
+    rounds = count_trials(full=ceil(INPUTS / (ODD_SHARE * len(items))), share=ROUNDS)
+    for seed in range(rounds):
         chance = random.Random(seed)
-        odd = [_mutate_item(chance, item) if chance.random() < 0.3 else item for item in items]
+        odd = [
+            _mutate_item(chance, item) if chance.random() < ODD_SHARE else item for item in items
+        ]
         if chance.random() < 0.2:
             chance.shuffle(odd)
         facts = list(convert_recording(source, _frame_items(odd, source.framing), thread_id="t"))

@@ -228,6 +228,10 @@ EDGE_ATTACK_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.floods.connections": "Connections are bounded in number.",
         "edge.floods.json": "JSON that is deep, ambiguous or no JSON is refused by name.",
         "edge.floods.counts": "Batches, keys, names and query parameters are bounded.",
+        "edge.stream.catch-up-memory": "A reader that catches up and takes nothing holds one "
+        "window of facts in memory, and gets every fact once when it reads on.",
+        "edge.start.flat": "Start, first page and memory of an Edge do not grow with the facts and "
+        "threads that it has.",
         "edge.loop.turns": "A request of many facts or threads takes turns with other requests.",
         "edge.loop.beside": "What grows with the length of a thread is done beside the event loop.",
         "edge.http.malformed": "Malformed HTTP gets a documented answer and leaves no traceback.",

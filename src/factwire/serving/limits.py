@@ -8,6 +8,10 @@ UNSENT_BYTES: Final = 1024 * 1024
 PIECE_BYTES: Final = 256 * 1024
 """Bytes of facts delivered at once, so that a burst does not block the event loop."""
 
+WINDOW_BYTES: Final = 64 * 1024
+"""Bytes of facts passed on at once to a reader that catches up; one that takes nothing holds few
+more in memory."""
+
 CATCH_UP_FACTS: Final = 512
 """Facts of one read while a reader catches up; no longer read holds back retention."""
 

@@ -24,10 +24,16 @@ from factwire.serving.limits import (
     PASSED_OVER_FACTS,
     PIECE_BYTES,
     STALL_SECONDS,
+    WINDOW_BYTES,
 )
 from factwire.serving.streams.channel import Channel
 from factwire.serving.streams.frame_encoder import FrameEncoder, Wire, encode_checkpoint
-from factwire.serving.streams.journal_feed import DecodedBatch, FeedStopped, JournalFeed
+from factwire.serving.streams.journal_feed import (
+    DecodedBatch,
+    FeedStopped,
+    JournalFeed,
+    split_batch,
+)
 from factwire.serving.streams.stream_sinks import FAULT, RESTART, SLOW, CloseReason, StreamSink
 
 
@@ -146,6 +152,10 @@ class PacedWriter:
     async def write(self, frames: bytes) -> bool:
         """Pass on frames and wait for room; False once the reader is gone."""
         self._sink.write(frames)
+        return await self.wait_for_room()
+
+    async def wait_for_room(self) -> bool:
+        """Wait until a reader takes more; False once it is gone."""
         while self._sink.is_blocked and not self._sink.is_gone:
             self._change.clear()
             unsent = self._sink.unsent
@@ -233,19 +243,28 @@ class CatchUp:
             self._sink.write(encode_checkpoint(self._broadcast.wire, cursor))
 
     async def _read_piece(self, after: Cursor | None, target: Cursor, wanted: Filter | None) -> int:
-        """Send at most one read's worth of facts; the seq that was reached."""
-        reached = target.seq
+        """Send at most one read's worth of facts; the seq that was reached. A reader that is full
+        costs what it has not taken and no more: the rest is read again when it has room.
+        """
+        reached = await self._send_read(after, target, wanted)
+        await self._flow.wait_for_room()
+        return reached
+
+    async def _send_read(self, after: Cursor | None, target: Cursor, wanted: Filter | None) -> int:
+        reached, size = target.seq, 0
         reading = self._feed.journal.read(after, filter=wanted, limit=CATCH_UP_FACTS)
-        gathered, size = list[bytes](), 0
         async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as batches:
             async for batch in batches:
-                reached = batch.last
-                gathered.append(self._encode_frames(batch, target.seq))
-                size += len(gathered[-1])
-                if reached >= target.seq or size >= PIECE_BYTES:
-                    break
-        if size:
-            await self._flow.write(b"".join(gathered))
+                for part in split_batch(batch, WINDOW_BYTES):
+                    frames = self._encode_frames(part, target.seq)
+                    reached, size = part.last, size + len(frames)
+                    if frames:
+                        self._sink.write(frames)
+                    if self._sink.is_blocked:
+                        # A sink that is pumped has had no chance yet to pass anything on.
+                        await asyncio.sleep(0)
+                    if reached >= target.seq or size >= PIECE_BYTES or self._sink.is_blocked:
+                        return reached
         return reached
 
     def _encode_frames(self, batch: FactBatch, upto: int) -> bytes:
