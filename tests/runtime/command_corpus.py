@@ -10,7 +10,7 @@ import subprocess
 from itertools import product
 from pathlib import Path
 
-DENY = ("Bash(touch *)", "Read(**/.env)", "Edit(**/locked.txt)")
+DENY = ("Bash(touch *)", "Read(**/.env)", "Read(keys/key.txt)", "Edit(**/locked.txt)")
 
 SECRET = "kept-from-commands"
 
@@ -122,6 +122,52 @@ HIDDEN = (
 )
 """Ways that hide the command from a reader, each of which would run it."""
 
+_PACKS = ("receive-pack", "exec"), ("upload-pack", "exec")
+
+ABBREVIATED = (
+    *(
+        f"git {verb} --{name[:length]}='{{c}};git-{packs[0]}' . {ref}"
+        for packs, verbs, ref in (
+            (_PACKS[0], ("push",), "HEAD:refs/heads/x"),
+            (_PACKS[1], ("fetch", "pull", "ls-remote", "clone"), ""),
+        )
+        for verb, name in product(verbs, packs)
+        for length in range(1, len(name) + 1)
+    ),
+    *(f"git rebase --{'exec'[:length]} '{{c}}' HEAD" for length in range(1, 5)),
+    *(f"git rebase -{cluster}x '{{c}}' HEAD" for cluster in ("", "i", "q", "f")),
+    *("git clone -qu '{c};git-upload-pack' . o", "git clone -nqc core.fsmonitor='{c};:' . o"),
+    'git push "$(cat options)" . HEAD:refs/heads/x',
+    "cat options | xargs -d '\\n' git push . HEAD:refs/heads/x",
+)
+"""Options of git that run a command, by every beginning of their names."""
+
+CARRIERS = (
+    *("mv {f} o; cat o/key.txt", "mv -T {f} o; cat o/key.txt", "mv -t sub {f}; cat sub/k*/key.txt"),
+    *("git mv {f} o; cat o/key.txt", "ln -s {f} o; cat o/key.txt", "ln -sr {f} o; head o/key.txt"),
+    *("ln -s . o; cat o/{f}/key.txt", "cp -r {f} o; cat o/key.txt", "diff -N {f} sub"),
+    *("diff --new-file sub {f}", "diff -ur {f} sub -N", "git add -f {f}; git diff --cached"),
+    *(
+        "git add -Af; git diff --cached",
+        "git add -f .; git diff --staged",
+        "git stash -a; git show stash^3",
+    ),
+    *(
+        "printf '{f}/key.txt\\0' | sort --files0-from=-",
+        "printf '{f}/key.txt\\0' | sort --files0=-",
+    ),
+    *(
+        "curl -s file://$PWD/{f}/key.txt",
+        "curl -s file://@/{f}/%6bey.txt",
+        "curl -s 'file://@/{f}/[k-k]ey.txt'",
+    ),
+    *("curl -s 'file://@/{f}/{{key,x}}.txt'", "curl --proto-default file -s @/{f}/%6bey.txt"),
+    *("tar c {f} | tar xO", "git diff --no-index /dev/null {f}/key.txt", "rg . {f}"),
+)
+"""Ways to read a file by the folder that it is in, or by a list of names; `@` is the workspace."""
+
+FOLDERS = ("keys", "./keys", "keys/", "sub/../keys", '"keys"', "k*s", "up/keys")
+
 READERS = (
     *(
         "cat {p}",
@@ -211,9 +257,11 @@ SWEEPS = (
 )
 
 HOOK = "cp s.sh .git/hooks/post-checkout; git checkout -qb other"
+SETTING = "cp settings .git/config; git status"
 
 LIMITS = {
     HOOK: "git runs the hooks of the repository",
+    SETTING: "git runs what the settings of the repository name",
     "git log -p": "a committed file is in the objects of git as well",
     "git show HEAD": "a committed file is in the objects of git as well",
     "pytest -q": "a test runner runs the code of the project",
@@ -225,7 +273,13 @@ def build_corpus() -> list[str]:
     """Every line once."""
     ways = [way.format(c=target) for way, target in product((*ALWAYS, *HIDDEN), TARGETS)]
     reads = [reader.format(p=spelling.format()) for reader, spelling in product(READERS, SPELLINGS)]
-    return list(dict.fromkeys((*ways, *reads, *SWEEPS, *LIMITS)))
+    short = [way.format(c=TARGETS[0]) for way in ABBREVIATED]
+    return list(dict.fromkeys((*ways, *short, *reads, *SWEEPS, *build_carriers(), *LIMITS)))
+
+
+def build_carriers() -> list[str]:
+    """Every way of reading a folder that a rule is about, by every spelling."""
+    return [way.format(f=folder) for way, folder in product(CARRIERS, FOLDERS)]
 
 
 NAMED = tuple(
@@ -279,7 +333,10 @@ class Ground:
     def lay_out(self) -> None:
         for entry in self.folder.iterdir():
             shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-        (self.folder / "sub").mkdir()
+        for name in ("sub", "keys"):
+            (self.folder / name).mkdir()
+        (self.folder / "keys/key.txt").write_text(f"{SECRET}\n")
+        (self.folder / "options").write_text("--receive-pack=touch marker;git-receive-pack")
         for name in (".env", "sub/.env"):
             (self.folder / name).write_text(f"{SECRET}\n")
         (self.folder / "sample").write_text("sample\nline\n")
@@ -291,6 +348,7 @@ class Ground:
         script = "touch marker\ncat .env\ncp sample locked.txt\n"
         (self.folder / "s.sh").write_text(f"#!/bin/sh\n{script}")
         (self.folder / "s.sh").chmod(0o755)
+        (self.folder / "settings").write_text("[core]\n\tfsmonitor = touch marker;false\n")
         (self.folder / "Makefile").write_text("all:\n\ttouch marker\n\tcat .env\n")
         (self.folder / "test_it.py").write_text(
             "import subprocess\n\ndef test_it():\n    subprocess.run(['touch', 'marker'])\n"

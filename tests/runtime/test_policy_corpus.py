@@ -13,7 +13,7 @@ from factwire.facts import Fact
 from factwire.runtime import StartTurn
 from factwire.runtime.policy import Policy, command_wrappers
 from factwire.runtime.policy.shell_syntax import SimpleCommand
-from factwire.runtime.sandbox import sandbox_policy
+from factwire.runtime.sandbox import SandboxPolicy, sandbox_policy
 from factwire.runtime.sandbox.sandbox_policy import DeniedPaths
 from factwire.runtime.toolbox import Toolbox
 from tests.runtime.agents import Agent, make_fact
@@ -25,11 +25,12 @@ from tests.runtime.command_corpus import (
     SWEEPS,
     TARGETS,
     Ground,
+    build_carriers,
     build_corpus,
 )
 from tests.runtime.elsewhere import ROOT
 from tests.runtime.programs import strict
-from tests.runtime.toolboxes import Kept
+from tests.runtime.toolboxes import Kept, use
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.requirement("runtime.policy.corpus")]
 
@@ -37,10 +38,15 @@ SHARDS = 8
 
 
 async def find_reaching(
-    folder: Path, lines: Sequence[str], *allow: str, committed: bool = False
+    folder: Path,
+    lines: Sequence[str],
+    *allow: str,
+    committed: bool = False,
+    sandbox: SandboxPolicy | None = None,
 ) -> set[str]:
     """The lines that reach what is forbidden, each run by an agent that asks nobody."""
-    kept = Kept(folder, Policy.of("dontAsk", allow=allow, deny=DENY), sandbox=strict())
+    policy = Policy.of("dontAsk", allow=allow, deny=DENY)
+    kept = Kept(folder, policy, sandbox=sandbox or strict())
     ground = Ground(kept.workspace)
     reaching: set[str] = set()
 
@@ -50,7 +56,8 @@ async def find_reaching(
             ground.lay_out()
             if committed:
                 ground.commit()
-            outcome = await toolbox.call("run", {"command": line})
+            command = line.replace("@/", f"{kept.workspace}/")
+            outcome = await toolbox.call("run", {"command": command})
             if ground.was_reached(outcome.text):
                 reaching.add(line)
         yield make_fact(turn.host, "turn.completed")
@@ -76,6 +83,26 @@ async def test_a_rule_for_a_program_does_not_let_it_run_another(tmp_path: Path, 
     rules = {f"Bash({way.split()[0]} *)" for way in NAMED}
     lines = [way.format(c=target) for way in NAMED]
     assert await find_reaching(tmp_path, lines, *rules) == set()
+
+
+async def test_no_line_reads_a_folder_that_a_rule_denies_where_there_is_no_sandbox(tmp_path: Path):
+    unconfined = SandboxPolicy(mode="off")
+    lines = build_carriers()
+    assert await find_reaching(tmp_path, lines, "Bash", committed=True, sandbox=unconfined) == set()
+
+
+@pytest.mark.parametrize("line", ["mv keys o", "git mv keys o", "mv -t sub keys", "mv ./keys/ o"])
+async def test_a_folder_is_not_moved_away_from_the_rule_that_hides_its_files(
+    tmp_path: Path, line: str
+):
+    kept = Kept(tmp_path, Policy.of("dontAsk", allow=["Bash"], deny=DENY), sandbox=strict())
+    ground = Ground(kept.workspace)
+    ground.lay_out()
+    ground.commit()
+    lines = [line, "cat o/key.txt", "cat sub/keys/key.txt", "mv sub other"]
+    used = await use(kept, *(("run", {"command": each}) for each in lines))
+    assert not ground.was_reached("".join(outcome.text for outcome in used.outcomes))
+    assert not (kept.workspace / "sub").exists()
 
 
 async def test_the_limits_are_those_that_the_documentation_names(

@@ -184,8 +184,13 @@ def test_few_of_the_commands_that_agents_run_all_day_ask():
         allow=["Bash"], ask=["Bash(git push *)"], deny=["Bash(rm -rf *)", "Read(**/.env)"]
     )
 
+    folders = frozenset({".", "src", "tests", "docs"})
+
     def count_asking(*, confined: bool) -> int:
-        requests = (msgspec.structs.replace(run(line), confined=confined) for line in ORDINARY)
+        requests = (
+            msgspec.structs.replace(run(line), confined=confined, folders=folders)
+            for line in ORDINARY
+        )
         return sum(evaluate(policy, request).decision != "allow" for request in requests)
 
     assert count_asking(confined=True) <= 0.08 * len(ORDINARY)

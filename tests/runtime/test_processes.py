@@ -22,6 +22,8 @@ from factwire.runtime.processes import (
 )
 from factwire.runtime.processes import process_launch as launching
 from factwire.runtime.processes.process_launch import folder_inside, real_path
+from factwire.runtime.processes.process_spec import PlaceChanged
+from factwire.runtime.sandbox import SandboxPolicy
 from tests.runtime.programs import BOUND, World, heard, open_files, run
 
 
@@ -322,3 +324,24 @@ async def test_a_program_without_input_reads_the_end_and_takes_none(world: World
 async def test_input_for_a_program_that_does_not_read_it_is_let_go(world: World):
     ran = await run(world.processes(), world.python("", stdin=b"x" * 1_000_000))
     assert ran.exit == Exit(exit_code=0)
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("runtime.approval.place")
+@pytest.mark.parametrize("mode", ["off", "require"])
+async def test_a_program_is_not_launched_in_another_folder_than_was_shown(world: World, mode: str):
+    """The launch itself looks, after every other check was passed."""
+    about = world.workspace.stat()
+    shown = f"{about.st_dev}:{about.st_ino}"
+    sandbox = msgspec.convert({"mode": mode}, SandboxPolicy)
+    spec = world.shell("touch here", folder_id=shown, sandbox=sandbox)
+    assert (await run(world.processes(), spec)).exit.exit_code == 0
+    (world.workspace / "here").unlink()
+
+    world.workspace.rename(world.folder / "before")
+    world.workspace.mkdir()
+    with pytest.raises(PlaceChanged) as refused:
+        await run(world.processes(), spec)
+    assert refused.value.code == "place_changed"
+    assert list(world.workspace.iterdir()) == list((world.folder / "before").iterdir()) == []
+    assert list(world.processes().records.path.glob("*")) == []

@@ -4,6 +4,7 @@ import asyncio
 import struct
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,6 +32,7 @@ from factwire.runtime.sandbox.bubblewrap import (
     order_mounts,
     system_call_filter,
 )
+from factwire.runtime.sandbox.sandbox import SandboxPlan
 from factwire.runtime.sandbox.sandbox_policy import build_layout
 from tests.runtime.elsewhere import world_elsewhere
 from tests.runtime.programs import BOUND, World, run, strict
@@ -400,3 +402,45 @@ def test_the_filter_of_system_calls_lets_no_bit_through(
 
 def test_an_unknown_machine_has_no_filter():
     assert system_call_filter("pdp11") is None
+
+
+class _SwappingSandbox(Sandbox):
+    """Puts another folder in the place of the workspace once the plan for it is made."""
+
+    async def plan(self, policy: SandboxPolicy, **options: Any) -> SandboxPlan | None:
+        plan = await super().plan(policy, **options)
+        _swap_folder(options["workspace"])
+        return plan
+
+
+def _swap_folder(folder: Path) -> None:
+    folder.rename(folder.with_name("before"))
+    folder.mkdir()
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("runtime.process.folder.race")
+@pytest.mark.parametrize("inner", [".", "inner"])
+async def test_a_workspace_that_is_swapped_after_the_check_is_not_the_one_that_is_mounted(
+    world: World, inner: str
+):
+    (world.workspace / "inner").mkdir()
+    swapping = _SwappingSandbox(home=world.home, data=[world.data])
+    spec = world.shell(
+        "touch here; ls /proc/self/fd", cwd=str(world.workspace / inner), sandbox=strict()
+    )
+    ran = await run(world.processes(sandbox=swapping), spec)
+    assert ran.exit.exit_code == 0
+    assert ran.text().split() == ["0", "1", "2", "3"]
+    assert (world.folder / "before" / inner / "here").exists()
+    assert list(world.workspace.iterdir()) == []
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("runtime.sandbox.probe")
+async def test_an_older_bubblewrap_mounts_by_path_and_this_is_named(tmp_path: Path):
+    script = 'case "$*" in *--bind-fd*) echo Unknown option --bind-fd >&2; exit 1;; esac'
+    found = await probe_sandbox(fake_bubblewrap(tmp_path / "bin", script))
+    assert found.works
+    assert found.features == Features(bind_open_folder=False)
+    assert found.missing == {"bind_open_folder": "Unknown option --bind-fd"}

@@ -101,7 +101,7 @@ RUNNING_WORDS: Final[dict[str, re.Pattern[str]]] = {
 _GIT_VERBS: Final = _names(
     "add annotate apply blame branch cat-file check-attr check-ignore checkout cherry cherry-pick"
     " clean commit count-objects describe diff diff-index diff-tree for-each-ref format-patch fsck"
-    " gc hash-object log ls-files ls-tree merge merge-base mv name-rev notes prune push range-diff"
+    " gc hash-object log ls-files ls-tree merge merge-base mv name-rev notes prune range-diff"
     " reflog remote reset restore rev-list rev-parse revert rm shortlog show show-branch show-ref"
     " stash status switch symbolic-ref tag update-index var version worktree write-tree"
 )
@@ -109,19 +109,25 @@ _GIT_VERBS: Final = _names(
 
 _GIT_CAREFUL: Final[dict[str, str]] = {
     "archive": r"--(?:exec|re).*",
-    "clone": r"-[cu].*|--(?:c|u|t).*",
+    "clone": r"-[A-Za-z]*[cu].*",
     "config": r"(?!--get|--list|-l$|--show)(?:-.*|.*[ =!].*|(?!user\.).*)",
-    "fetch": r"--up(?!d).*",
-    "grep": r"-[A-Za-z]*O.*|--op.*",
-    "init": r"--t.*",
-    "ls-remote": r"--(?:up|exec).*",
-    "pull": r"--up(?!d).*",
-    "rebase": r"-x.*|--exe.*",
+    "fetch": r"(?!)",
+    "grep": r"-[A-Za-z]*O.*",
+    "init": r"(?!)",
+    "ls-remote": r"(?!)",
+    "pull": r"(?!)",
+    "push": r"(?!)",
+    "rebase": r"-[A-Za-z]*x.*",
     "submodule": r"foreach|--foreach",
 }
-"""Of git: verbs that run something with these words."""
+"""Of git: verbs that run something with these words, or with an option of `_GIT_RUNNING`."""
 
-_GIT_ANYWHERE: Final = re.compile(r"--(?:ext-d|textc|exe|rece|uplo).*|ext::.*|.*\bext::.*")
+_GIT_RUNNING: Final = _names(
+    "config exec ext-diff open-files-in-pager receive-pack template textconv upload-pack"
+)
+"""Long options of git that run something with one verb or another."""
+
+_GIT_ANYWHERE: Final = re.compile(r".*\bext::.*", re.DOTALL)
 _GIT_FIRST: Final = _names("--no-pager -P --no-optional-locks --literal-pathspecs")
 
 _AWK_RUNS: Final = re.compile(r"system|getline|@|ARG[CV]")
@@ -157,9 +163,18 @@ FILELESS: Final = _names(
 )
 """Of the harmless ones: those that open no file that they are called with."""
 
+_LISTING: Final = {
+    **dict.fromkeys(("du", "sort", "wc"), _names("files0-from")),
+    "git": _names("pathspec-from-file stdin-paths"),
+}
+"""Program → long options with which it takes the names of files from its input."""
+
 _GIT_DEEP: Final = _names("--no-index --untracked")
 _DEEP: Final = _names("rg tar")
-_DEEP_WITH: Final = _names("chgrp chmod chown cp diff du egrep fgrep grep rm")
+_DEEP_WITH: Final = _names("chgrp chmod chown cp du egrep fgrep grep rm")
+_CARRYING: Final = _names("diff ln mv")
+_GIT_CARRYING: Final = _names("add mv stash")
+_ALL_OPTION: Final = re.compile(r"-[A-Za-z]*[Aua].*|--(?:a|u|i).*")
 _DEEP_OPTION: Final = re.compile(r"-[A-Za-z]*[rRa].*|-d.*|--(?:rec|deref|arch|dir).*")
 
 
@@ -209,6 +224,12 @@ def _check_python(words: tuple[ShellWord, ...]) -> bool:
     return module in PROJECT_TOOLS and _check_project_tool(module or "", words[2:])
 
 
+def _abbreviates(word: str, options: frozenset[str]) -> bool:
+    """Whether a word is one of these long options, or a beginning that programs take for it."""
+    name = word.removeprefix("--").partition("=")[0]
+    return word.startswith("--") and any(name and each.startswith(name) for each in options)
+
+
 def _check_git(words: tuple[ShellWord, ...]) -> bool:
     place = 0
     while place < len(words) and (words[place] in _GIT_FIRST or words[place] == "-C"):
@@ -224,7 +245,9 @@ def _check_git(words: tuple[ShellWord, ...]) -> bool:
         raise UnclearShell(f"git {verb[:40]!r} may be an alias, or run something")
     for word in rest[1:]:
         if word is not None and (
-            _GIT_ANYWHERE.fullmatch(word) or (careful and re.fullmatch(careful, word, re.DOTALL))
+            _GIT_ANYWHERE.fullmatch(word)
+            or (word != "--text" and _abbreviates(word, _GIT_RUNNING))
+            or (careful and re.fullmatch(careful, word, re.DOTALL))
         ):
             raise UnclearShell(f"git {verb} may run something with {word[:40]!r}")
     return careful is None or None not in rest
@@ -239,6 +262,42 @@ def reads_below(command: SimpleCommand) -> bool:
     if base == "git":
         return not _GIT_DEEP.isdisjoint(words)
     return base in _DEEP_WITH and any(word and _DEEP_OPTION.fullmatch(word) for word in words)
+
+
+_URL_PATTERN: Final = re.compile(r"(?:--url=)?(?:file:|/).*[%\[{]", re.IGNORECASE | re.DOTALL)
+
+
+def leaves_names_open(command: SimpleCommand) -> bool:
+    """Whether the files of a command are named by its input, or by a pattern that it expands."""
+    _, base = name_of(command)
+    words = tuple(filter(None, command.words[1:]))
+    if base == "curl":
+        return any(_URL_PATTERN.match(word) or word.startswith("--proto-d") for word in words)
+    return any(_abbreviates(word, _LISTING.get(base, frozenset())) for word in words)
+
+
+def carries_folders(command: SimpleCommand) -> bool:
+    """Whether a command shows what lies in the folders that it names, or gives it another name."""
+    return name_of(command)[1] in _CARRYING or _git_verb(command) in _GIT_CARRYING
+
+
+def moves_folders(command: SimpleCommand) -> bool:
+    """Whether a folder has another name afterwards, under which a rule may not find its content."""
+    return name_of(command)[1] == "mv" or _git_verb(command) == "mv"
+
+
+def carries_current_folder(command: SimpleCommand) -> bool:
+    """Whether a command of git takes everything below the current folder."""
+    takes_all = any(word and _ALL_OPTION.match(word) for word in command.words)
+    return takes_all and _git_verb(command) in ("add", "stash")
+
+
+def _git_verb(command: SimpleCommand) -> ShellWord:
+    """What a command of git does; it may be called in another folder."""
+    if name_of(command)[1] != "git":
+        return None
+    verbs = _GIT_CARRYING.intersection(command.words[1 : 2 + len(("-C", "FOLDER"))])
+    return next(iter(sorted(filter(None, verbs))), None)
 
 
 def _check_script(

@@ -196,9 +196,10 @@ class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
     no shell sees. `effect` is what the caller knows of a tool that the table does not. `place`
     is which folders `workspace` and `cwd` are, by device and inode.
 
-    Two things are about the machine, and neither shown nor hashed: `links` are words of a command
-    that lead to another real path (`follow_links`), and `confined` is whether the command runs in a
-    sandbox from which every file is hidden that a rule denies.
+    Three things are about the machine, and neither shown nor hashed: `links` are words of a command
+    that lead to another real path, and `folders` those that are folders (`follow_links`; None where
+    nobody has looked); `confined` is whether the command runs in a sandbox from which every file is
+    hidden that a rule denies.
     """
 
     tool: str
@@ -212,6 +213,7 @@ class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect | None = None
     place: str | None = None
     links: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    folders: frozenset[str] | None = None
     confined: bool = False
 
     @property

@@ -10,7 +10,15 @@ from typing import Final
 
 import msgspec
 
-from factwire.runtime.policy.command_table import FILELESS, name_of, reads_below
+from factwire.runtime.policy.command_table import (
+    FILELESS,
+    carries_current_folder,
+    carries_folders,
+    leaves_names_open,
+    moves_folders,
+    name_of,
+    reads_below,
+)
 from factwire.runtime.policy.command_wrappers import read_command
 from factwire.runtime.policy.policy_request import (
     BELOW,
@@ -193,8 +201,10 @@ def host_matches(rule: PolicyRule, host: str) -> bool:
 class RequestPart(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a request touches. `below` is whether a folder's content is reached, too;
     `touched` are places that words of a command name, if they are paths, and `shapes` what is known
-    of those that cannot be resolved; `redirected` marks a file that a command is redirected from or
-    to; `confined` is as in the request; `unclear` says why nothing can allow the part.
+    of those that cannot be resolved. A command that `carries` folders shows their content or gives
+    it another name, which it keeps if they are `moved`: `carried` are those that it names.
+    `redirected` marks a file that a command is redirected from or to; `confined` is as in the
+    request; `unclear` says why nothing can allow the part.
     """
 
     effect: Effect
@@ -203,6 +213,9 @@ class RequestPart(msgspec.Struct, frozen=True, kw_only=True):
     below: bool = False
     command: SimpleCommand | None = None
     touched: tuple[NormalPath, ...] = ()
+    carries: bool = False
+    carried: tuple[NormalPath, ...] = ()
+    moved: bool = False
     shapes: tuple[str, ...] = ()
     workspace: str = ""
     host: str | None = None
@@ -285,6 +298,9 @@ def _simple_parts(request: PolicyRequest, command: SimpleCommand) -> list[Reques
         command=command,
         below=reads_below(command),
         touched=_touched_paths(request, command),
+        carries=carries_folders(command),
+        carried=_carried_folders(request, command),
+        moved=moves_folders(command),
         shapes=tuple(_path_shapes(request, command)),
         workspace=request.workspace,
         confined=request.confined,
@@ -319,6 +335,21 @@ def _touched_paths(request: PolicyRequest, command: SimpleCommand) -> tuple[Norm
     return tuple(place for place in places if place is not None)
 
 
+def _carried_folders(request: PolicyRequest, command: SimpleCommand) -> tuple[NormalPath, ...]:
+    """The folders that a command reads or moves as a whole; any word may be one, unless somebody
+    has looked.
+    """
+    if not carries_folders(command):
+        return ()
+    texts = sorted(
+        text for text in _path_texts(command) if request.folders is None or text in request.folders
+    )
+    texts += [request.links[text] for text in texts if text in request.links]
+    texts += ["."] if carries_current_folder(command) else []
+    places = (normalize_path(text, request.folder, request.workspace) for text in texts)
+    return tuple(place for place in places if place is not None)
+
+
 _JOINING: Final = re.compile(r"[=:@,;<]")
 _OPTION_ROW: Final = 10
 _MOVING: Final = re.compile(r"-C.*|--(?:directory|chdir|cwd|work-tree|git-dir|root|prefix)\b.*")
@@ -346,6 +377,8 @@ def _path_shapes(request: PolicyRequest, command: SimpleCommand) -> Iterator[str
     for ending in (ending for shape in command.shapes for ending in _endings(shape)):
         whole = _join_folder(request, ending)
         yield f"{ANYTHING}/{whole.rpartition('/')[2]}" if _PROCESS.match(whole) else whole
+    if leaves_names_open(command):
+        yield ANYTHING
     moved = command.moved or any(word and _MOVING.fullmatch(word) for word in command.words[1:])
     for text in _path_texts(command):
         place = normalize_path(text, request.folder, request.workspace)
@@ -376,13 +409,18 @@ def follow_links(request: PolicyRequest) -> PolicyRequest:
     if request.command is None:
         return request
     links: dict[str, str] = {}
+    folders: set[str] = set()
     for command in read_command(request.command).commands:
         names = {redirection.path for redirection in command.redirections}
         for text in names | _path_texts(command):
             named = os.path.normpath(os.path.join(request.folder, text))  # noqa: PTH118 - it may be no path
-            if "\0" not in named and (real := os.path.realpath(named)) != named:
+            if "\0" in named:
+                continue
+            if (real := os.path.realpath(named)) != named:
                 links[text] = real
-    return msgspec.structs.replace(request, links=links)
+            if os.path.isdir(real):  # noqa: PTH112 - it may be no path
+                folders.add(text)
+    return msgspec.structs.replace(request, links=links, folders=frozenset(folders))
 
 
 _LONGEST_OVERLAP: Final = 200_000
@@ -492,7 +530,26 @@ def _may_touch(rule: PolicyRule, part: RequestPart) -> bool:
             and not part.confined
             and any(path_may_forbid(rule, place) for place in part.touched)
         )
+        or (part.carries and _may_carry(rule, part))
     )
+
+
+def _may_carry(rule: PolicyRule, part: RequestPart) -> bool:
+    """Whether a folder that a command carries could hold a file that a rule is about. What the
+    sandbox hides is not shown, but what was moved may no longer be hidden afterwards.
+    """
+    if _holds_anywhere(rule) if part.moved else part.confined:
+        return False
+    inside = (f"{shape}/{ANYTHING}" for shape in part.shapes)
+    return any(path_may_forbid(rule, place) for place in part.carried) or any(
+        _shape_may_be(rule, shape, part.workspace) for shape in inside
+    )
+
+
+def _holds_anywhere(rule: PolicyRule) -> bool:
+    """Whether a rule is about a name in any folder, so that it still holds after a move."""
+    _, segments = path_pattern(rule.pattern or "")
+    return segments[:1] == ["**"] and "**" not in segments[1:] and len(segments) <= len(("**", ""))
 
 
 def may_run_forbidden(rule: PolicyRule, part: RequestPart) -> bool:

@@ -149,7 +149,11 @@ class Processes:
         self, spec: ProcessSpec, folder: OpenFolder, process_id: str
     ) -> SandboxPlan | None:
         return await self.sandbox.plan(
-            spec.sandbox, workspace=folder.workspace, folder=folder.path, name=process_id
+            spec.sandbox,
+            workspace=folder.workspace,
+            folder=folder.path,
+            name=process_id,
+            workspace_file=folder.workspace_file,
         )
 
     def _launch(

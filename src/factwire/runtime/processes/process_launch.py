@@ -98,11 +98,14 @@ def _runs(path: Path) -> bool:
 
 
 class OpenFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder that is held open: where it really is, and the workspace that it lies in."""
+    """A folder that is held open: where it really is, and the workspace that it lies in, which is
+    held open, too.
+    """
 
     file: int
     path: Path
     workspace: Path
+    workspace_file: int
 
 
 @contextmanager
@@ -111,9 +114,35 @@ def folder_inside(path: str, workspaces: Iterable[Path]) -> Generator[OpenFolder
     file = _open(path)
     try:
         real = real_path(file, path)
-        yield OpenFolder(file=file, path=real, workspace=_workspace_of(real, workspaces))
-    finally:
+        root = _workspace_of(real, workspaces)
+        root_file = _open_above(file, root, len(real.parts) - len(root.parts))
+    except BaseException:
         os.close(file)
+        raise
+    try:
+        yield OpenFolder(file=file, path=real, workspace=root, workspace_file=root_file)
+    finally:
+        os.close(root_file)
+        os.close(file)
+
+
+def _open_above(file: int, path: Path, steps: int) -> int:
+    """The folder so many steps above an open one, which is the one at `path`. No path is followed
+    on the way, so that it holds the open folder for certain.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    above = os.dup(file)
+    try:
+        for _ in range(steps):
+            below, above = above, os.open("..", flags, dir_fd=above)
+            os.close(below)
+        is_there = real_path(above, str(path)) == path
+    except (OSError, FolderRefused):
+        is_there = False
+    if not is_there:
+        os.close(above)
+        raise FolderRefused(f"the folder {path} cannot be opened, or was replaced meanwhile")
+    return above
 
 
 def real_path(file: int, path: str) -> Path:

@@ -25,6 +25,7 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     cgroup_namespace: bool = True
     no_nested_namespaces: bool = True
     system_call_filter: bool = True
+    bind_open_folder: bool = True
 
 
 class BubblewrapOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +39,9 @@ class BubblewrapOptions(msgspec.Struct, frozen=True, kw_only=True):
     folder: str | None = None
     status_file: int | None = None
     seccomp_file: int | None = None
+    open_folder: tuple[str, int] | None = None
+    """A writable folder by its path, and the open file that it is: between looking at a path and
+    mounting it, somebody may put another folder there."""
     process_limit: tuple[str, int] | None = None
     """Where the `prlimit` tool is, and how many processes there may be: the count begins inside,
     where only those inside are counted."""
@@ -55,7 +59,10 @@ def build_bubblewrap_argv(wanted: BubblewrapOptions) -> list[str]:
     # Memory that is shared by name has a bound, and the folder around it takes nothing.
     argv += ["--size", str(wanted.scratch_bytes), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108 - a private one
     for mount in order_mounts(wanted.mounts):
-        argv += _mount(mount, wanted.scratch_bytes)
+        path, file = wanted.open_folder or (None, None)
+        is_open = mount == Mount("write", path or "") and wanted.features.bind_open_folder
+        held = ["--bind-fd", str(file), mount.path]
+        argv += held if is_open else _mount(mount, wanted.scratch_bytes)
     if wanted.folder is not None:
         argv += ["--chdir", wanted.folder]
     for option, file in (("json-status-fd", wanted.status_file), ("seccomp", wanted.seccomp_file)):

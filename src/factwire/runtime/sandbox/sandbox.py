@@ -25,6 +25,7 @@ from factwire.runtime.sandbox import limits
 from factwire.runtime.sandbox.bubblewrap import (
     BubblewrapOptions,
     Features,
+    Mount,
     build_bubblewrap_argv,
     namespaces,
     system_call_filter,
@@ -136,12 +137,17 @@ Reason = Literal["not_linux", "bubblewrap_missing", "namespaces_refused"]
 
 _PROGRAM: Final = "bwrap"
 _TRIVIAL: Final = ("/bin/sh", "-c", ":")
+_ANY_FOLDER: Final = "/usr"
 
-_ATTEMPTS: Final = (
-    Features(),
-    Features(no_nested_namespaces=False),
-    Features(no_nested_namespaces=False, system_call_filter=False),
-    Features(no_nested_namespaces=False, system_call_filter=False, cgroup_namespace=False),
+_ATTEMPTS: Final = tuple(
+    Features(bind_open_folder=bind_open_folder, **without)
+    for without in (
+        {},
+        {"no_nested_namespaces": False},
+        {"no_nested_namespaces": False, "system_call_filter": False},
+        {"no_nested_namespaces": False, "system_call_filter": False, "cgroup_namespace": False},
+    )
+    for bind_open_folder in (True, False)
 )
 """What to try, best first."""
 
@@ -206,15 +212,17 @@ def _build_working_probe(program: str, features: Features, refusals: list[str]) 
 
 def _try(program: str, features: Features) -> str | None:
     """What the system said against it; None when it ran."""
+    folder = os.open(_ANY_FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     wanted = BubblewrapOptions(
         program=program,
         network=False,
         features=features,
-        mounts=private_folders(),
+        mounts=(*private_folders(), Mount("write", _ANY_FOLDER)),
         scratch_bytes=limits.SCRATCH_BYTES,
         seccomp_file=filter_file() if features.system_call_filter else None,
+        open_folder=(_ANY_FOLDER, folder),
     )
-    files = () if wanted.seccomp_file is None else (wanted.seccomp_file,)
+    files = tuple(file for file in (wanted.seccomp_file, folder) if file is not None)
     try:
         return _refusal([*build_bubblewrap_argv(wanted), *_TRIVIAL], files)
     finally:
@@ -272,7 +280,14 @@ class SandboxPlan:
     """`argv` goes before the program's own, `inherited` are files that bubblewrap needs open."""
 
     def __init__(
-        self, policy: SandboxPolicy, found: Probe, layout: Layout, *, folder: Path, name: str
+        self,
+        policy: SandboxPolicy,
+        found: Probe,
+        layout: Layout,
+        *,
+        folder: Path,
+        name: str,
+        open_folder: tuple[str, int] | None = None,
     ) -> None:
         self._policy = policy
         self._found = found
@@ -282,7 +297,10 @@ class SandboxPlan:
         self._status, status = os.pipe()
         os.set_blocking(self._status, False)
         seccomp = filter_file() if found.features.system_call_filter else None
-        self.inherited = [file for file in (status, seccomp) if file is not None]
+        if open_folder is not None:
+            open_folder = open_folder[0], os.dup(open_folder[1])
+        files = (status, seccomp, open_folder and open_folder[1])
+        self.inherited = [file for file in files if file is not None]
         self._cgroups = self._make_cgroups(name)
         self._wanted = BubblewrapOptions(
             program=found.program,
@@ -293,6 +311,7 @@ class SandboxPlan:
             folder=str(folder),
             status_file=status,
             seccomp_file=seccomp,
+            open_folder=open_folder,
             process_limit=self._process_limit(),
         )
         self.argv = build_bubblewrap_argv(self._wanted)
@@ -452,9 +471,17 @@ class Sandbox:
             return self._found
 
     async def plan(
-        self, policy: SandboxPolicy, *, workspace: Path, folder: Path, name: str
+        self,
+        policy: SandboxPolicy,
+        *,
+        workspace: Path,
+        folder: Path,
+        name: str,
+        workspace_file: int | None = None,
     ) -> SandboxPlan | None:
-        """A plan; None where none was asked for or could be had; raises `SandboxRefused`."""
+        """A plan; None where none was asked for or could be had; raises `SandboxRefused`. The open
+        `workspace_file` is the folder to mount, whatever is at its path by then.
+        """
         if policy.mode == "off":
             return None
         found = await self.probe()
@@ -462,7 +489,8 @@ class Sandbox:
             layout = await run_disk_work(
                 build_layout, policy, workspace=workspace, home=self._home, data=self._data
             )
-            return SandboxPlan(policy, found, layout, folder=folder, name=name)
+            held = None if workspace_file is None else (str(workspace), workspace_file)
+            return SandboxPlan(policy, found, layout, folder=folder, name=name, open_folder=held)
         if policy.mode == "require":
             raise SandboxRefused(found.reason_code or "unknown", found.reason)
         return None
