@@ -8,6 +8,7 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.status_codes import HTTP_201_CREATED, HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
 
+from factwire.edge.edge_context import EdgeContext
 from factwire.edge.operations import run_operations, thread_operations
 from factwire.edge.operations.run_operations import QueuedRun
 from factwire.edge.routes.api_types import (
@@ -39,7 +40,7 @@ from factwire.facts.resources import (
 from factwire.projection import ProjectionState, thread_read_model
 from factwire.projection.messages import Message, TextPart, ToolPreviewPart
 from factwire.projection.read_models import ThreadReadModel
-from factwire.projection.tools import Tool
+from factwire.projection.tools import ENDED_TOOLS, Tool
 from factwire.runtime.mint import run_of
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import LIST_ITEMS_MOST
@@ -54,19 +55,38 @@ _STATUS = {
     "retracted": "retracted",
 }
 _ROLES = {"user": "user_message", "assistant": "agent_message"}
+_CALL_STATUS = {
+    "input-streaming": "pending",
+    "input-available": "started",
+    "running": "started",
+    "progress": "in_progress",
+    "output-available": "completed",
+    "output-error": "failed",
+}
+"""The states of a call in the words of an item; those of its events are the same."""
+
+_ERRORS = {"output-available": False, "output-error": True, "cancelled": True}
 
 
-def items_of(state: ProjectionState, project_id: str | None) -> list[Item]:
+def _list_items(edge: EdgeContext, row: Thread, state: ProjectionState) -> list[Item]:
     """Every item of a thread, oldest first."""
+    runs: dict[str, str] = {}
+    if row.runtime_id != edge.mint.runtime_id:
+        # A runtime of others may name a run otherwise than its turn.
+        listed = edge.records.runs.newest(thread_id=row.thread_id)
+        runs = {run.turn_id: run.run_id for run in listed}
     return [
-        item for message in state.messages for item in _message_items(state, message, project_id)
+        item
+        for message in state.messages
+        for item in _message_items(state, message, row.project_id, runs)
     ]
 
 
 def _message_items(
-    state: ProjectionState, message: Message, project_id: str | None
+    state: ProjectionState, message: Message, project_id: str | None, runs: dict[str, str]
 ) -> Iterator[Item]:
-    run_id = None if message.turn_id is None else run_of(message.turn_id)
+    turn_id = message.turn_id
+    run_id = None if turn_id is None else runs.get(turn_id) or run_of(turn_id)
     for part in message.parts:
         if isinstance(part, TextPart):
             own = part.part_id.startswith(f"{message.message_id}:text")
@@ -91,10 +111,16 @@ def _message_items(
 def _build_tool_item(
     state: ProjectionState, tool: Tool, project_id: str | None, run_id: str | None
 ) -> Item:
+    has_ended = tool.state in ENDED_TOOLS
+    output = tool.output if tool.output is not None else str(tool.output_text) or None
+    if has_ended and output is None:
+        # The message of a call that succeeded is the last one about its progress.
+        output = (tool.message if _ERRORS[tool.state] else None) or tool.summary
     return Item(
         item_id=tool.tool_call_id,
         type="tool",
-        status=tool.state,
+        role="tool",
+        status=_CALL_STATUS.get(tool.state, tool.state),
         project_id=project_id,
         thread_id=state.thread_id,
         run_id=run_id,
@@ -102,11 +128,14 @@ def _build_tool_item(
         content=ItemContent(
             tool_name=tool.tool_name,
             input=tool.args if tool.args is not None else str(tool.args_text) or None,
-            output=tool.output if tool.output is not None else str(tool.output_text) or None,
+            output=output,
             output_ref=tool.output_ref,
-            is_error=tool.state == "output-error",
+            is_error=_ERRORS.get(tool.state),
             exit_code=tool.exit_code,
             failure_category=tool.failure_category,
+            progress=tool.progress,
+            total=tool.total,
+            message=None if has_ended else tool.message,
             refs=tool.ref_ids,
         ),
         created_at=tool.started_at,
@@ -229,9 +258,10 @@ async def list_items(
     ] = DEFAULT_LIMIT,
 ) -> Page[Item]:
     """List the items of a thread, oldest first, as of the cursor `asOf`."""
-    row = edge_of(request).find_thread(thread_id)
+    edge = edge_of(request)
+    row = edge.find_thread(thread_id)
     seen = await states_of(request).now(thread_id)
-    found = items_of(seen.projection.state, row.project_id)
+    found = _list_items(edge, row, seen.projection.state)
     start = _position_after(found, after)
     shown = found[start : start + limit]
     more = start + limit < len(found)
@@ -241,9 +271,10 @@ async def list_items(
 @get("/v1/threads/{thread_id:str}/items/{item_id:str}", tags=["threads"])
 async def read_item(request: EdgeRequest, thread_id: FromPath[str], item_id: FromPath[str]) -> Item:
     """Get an item of a thread."""
-    row = edge_of(request).find_thread(thread_id)
+    edge = edge_of(request)
+    row = edge.find_thread(thread_id)
     seen = await states_of(request).now(thread_id)
-    for item in items_of(seen.projection.state, row.project_id):
+    for item in _list_items(edge, row, seen.projection.state):
         if item.item_id == item_id:
             return item
     raise Problem(404, "unknown_item", "no item of this thread has this id")
