@@ -161,10 +161,10 @@ async def test_the_events_of_a_conversation_come_to_the_items_that_are_listed(tm
         await edge.decide(await edge.wait_for_approval(denied["runId"]), "deny")
         await edge.allow_all(denied["runId"])
         steered = await edge.start("approve")
-        asked = await edge.wait_for_approval(steered["runId"])
+        request = await edge.wait_for_approval(steered["runId"])
         message = {"text": "that is enough", "mode": "steer"}
         await edge.post(f"/v1/threads/{steered['threadId']}/messages", message, status=202)
-        await edge.decide(asked, "allow")
+        await edge.decide(request, "allow")
         await edge.allow_all(steered["runId"])
         stopped = await edge.start("approve")
         await edge.wait_for_approval(stopped["runId"])
