@@ -19,9 +19,17 @@ from factwire.runtime.configuration import (
     PolicySettings,
     SandboxSettings,
 )
+from factwire.runtime.recording import Recorder
 from tests.edge.edges import TOKEN, WAIT_SECONDS, RunningEdge, configuration_in, running_edge
 from tests.edge.event_spec import SPECIFIED
-from tests.edge.live_types import EMITTERS, Shown, assert_shows, read_shown, types_of
+from tests.edge.live_types import (
+    EMITTERS,
+    Shown,
+    assert_shows,
+    read_events,
+    read_shown,
+    types_of,
+)
 from tests.edge.streaming import until
 from tests.runtime.fake_model import FakeModel, calls, refusal, text
 from tests.runtime.mcp_turns import library
@@ -141,6 +149,70 @@ async def test_a_tour_of_the_demo_agent_shows_what_agents_do(tmp_path: Path):
     assert [each["input"] for each in requests] == [inputs[each["callId"]] for each in requests]
     _check_team(shown)
     _check_messages(shown)
+
+
+@pytest.mark.requirement("edge.rest.items")
+async def test_the_events_of_a_conversation_come_to_the_items_that_are_listed(tmp_path: Path):
+    """With calls that had a result, were denied and were stopped, a steer, and a recorder."""
+    async with running_edge(tmp_path, configuration=allow_commands(tmp_path)) as edge:
+        threads = [(await edge.start("show me"))["threadId"]]
+        await edge.allow_all((await edge.get("/v1/runs"))["items"][0]["runId"])
+        denied = await edge.start("approve")
+        await edge.decide(await edge.wait_for_approval(denied["runId"]), "deny")
+        await edge.allow_all(denied["runId"])
+        steered = await edge.start("approve")
+        request = await edge.wait_for_approval(steered["runId"])
+        message = {"text": "that is enough", "mode": "steer"}
+        await edge.post(f"/v1/threads/{steered['threadId']}/messages", message, status=202)
+        await edge.decide(request, "allow")
+        await edge.allow_all(steered["runId"])
+        stopped = await edge.start("approve")
+        await edge.wait_for_approval(stopped["runId"])
+        await edge.post(f"/v1/runs/{stopped['runId']}:cancel", status=202)
+        failed = await edge.start("exit 3", "shell")
+        for run in (denied, steered, stopped, failed):
+            await edge.run_until(run["runId"])
+            threads.append(run["threadId"])
+        recorder = Recorder(edge.url, token=TOKEN, thread_id="mine")
+        async with recorder, recorder.turn("Look") as turn:
+            turn.text("I will ")
+            turn.text("look.")
+            async with turn.tool("look", {"at": "it"}) as call:
+                call.progress("half of it", 1, 2)
+                call.result(summary="seen")
+        head = (await edge.machine.journal.head()).seq
+        events = await read_events(edge.http, "conversation", head)
+        for thread_id in (*threads, "mine"):
+            listed = (await edge.get(f"/v1/threads/{thread_id}/items", limit=500))["items"]
+            own = [each for each in events if each["scope"].get("threadId") == thread_id]
+            assert _without_times(_gather_items(own)) == _without_times(
+                {item["itemId"]: item for item in listed}
+            )
+
+
+def _gather_items(events: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The items that a reader has who does what the page about events says."""
+    items: dict[str, dict[str, Any]] = {}
+    for event in events:
+        payload = event["payload"]
+        if event["type"] in ("item.created", "message.created", "item.updated"):
+            item = items.setdefault(payload["itemId"], {})
+            content = {**item.get("content", {}), **payload.get("content", {})}
+            item.update({**payload, "content": content})
+        elif event["type"] == "message.delta":
+            items[payload["itemId"]]["content"]["text"] += payload["delta"]
+    return items
+
+
+def _without_times(items: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Without times, too, what a call reported before its end, and refs that `outputRef` names."""
+    kept = {key: {**item, "content": {**item["content"]}} for key, item in items.items()}
+    for item in kept.values():
+        for name in ("createdAt", "updatedAt"):
+            item.pop(name, None)
+        for name in ("message", "refs"):
+            item["content"].pop(name, None)
+    return kept
 
 
 def _check_states(shown: Shown) -> None:

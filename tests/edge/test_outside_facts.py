@@ -239,6 +239,13 @@ IMPOSSIBLE: dict[str, tuple[list[tuple[str, dict[str, Any]]], tuple[str, dict[st
         ],
         ("tool.result", {"output": "x"}),
     ),
+    "approval_pending output": (
+        [
+            ("tool.started", {"toolName": "look"}),
+            ("action.required", {"actionId": "act", "actionType": "tool_approval", "prompt": "?"}),
+        ],
+        ("tool.output.delta", {"delta": "x"}),
+    ),
     "action_already_decided": (
         [
             ("action.required", {"actionId": "act", "actionType": "tool_approval", "prompt": "?"}),
@@ -253,14 +260,15 @@ IMPOSSIBLE: dict[str, tuple[list[tuple[str, dict[str, Any]]], tuple[str, dict[st
 }
 
 
-@pytest.mark.parametrize("code", IMPOSSIBLE)
+@pytest.mark.parametrize("name", IMPOSSIBLE)
 @pytest.mark.requirement("edge.rest.outside-lifecycle")
-def test_what_cannot_have_happened_is_refused_whole(opened: OpenedEdge, code: str):
-    before, wrong = IMPOSSIBLE[code]
+def test_what_cannot_have_happened_is_refused_whole(opened: OpenedEdge, name: str):
+    before, wrong = IMPOSSIBLE[name]
+    code = name.partition(" ")[0]
     rows: list[tuple[str, dict[str, Any]]] = [("turn.started", {}), *before]
-    facts = [make_fact(code, number, *row) for number, row in enumerate(rows, 1)]
-    fine = make_fact(code, 50, "run.status", {"status": "running"})
-    batch = [fine, make_fact(code, 51, *wrong)]
+    facts = [make_fact(name, number, *row) for number, row in enumerate(rows, 1)]
+    fine = make_fact(name, 50, "run.status", {"status": "running"})
+    batch = [fine, make_fact(name, 51, *wrong)]
     opened.post(facts)
     for _ in range(2):
         answer = opened._runner.run(opened.edge.http.post("/v1/facts", json={"facts": batch}))
@@ -269,8 +277,8 @@ def test_what_cannot_have_happened_is_refused_whole(opened: OpenedEdge, code: st
         assert {(issue["code"], issue["path"]) for issue in problem["issues"]} == {
             (code, "$.facts[1]")
         }
-        opened.forget(code)
-    assert len(opened.stored(code)) == len(facts)
+        opened.forget(name)
+    assert len(opened.stored(name)) == len(facts)
     assert opened.post([fine])["accepted"] == 1
 
 

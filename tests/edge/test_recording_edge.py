@@ -100,6 +100,9 @@ async def test_what_a_recorder_asks_is_decided_at_the_edge(
         assert tool["state"] == ("output-available" if result else "output-error")
         run = await edge.get(f"/v1/runs/{row['runId']}", wait=60)
         assert run["status"] == "finished"
+        row = await edge.get(f"/v1/approvals/{row['approvalId']}")
+        assert row["applied"] is True
+        assert row["createdAt"] <= row["decidedAt"] <= row["appliedAt"]
 
 
 async def read_decisions(edge: RunningEdge, thread_id: str) -> list[dict[str, Any]]:

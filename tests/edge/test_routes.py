@@ -163,6 +163,34 @@ async def test_cancel_stops_a_run_and_again_is_no_news(tmp_path: Path):
         assert (retried["retryOf"], retried["attempt"]) == (run["runId"], 2)
 
 
+@pytest.mark.requirement("edge.rest.cancel")
+@pytest.mark.parametrize("way", ["cancel", "remove", "steer"])
+async def test_a_run_that_ended_in_the_queue_can_be_retried(tmp_path: Path, way: str):
+    async with running_edge(tmp_path) as edge:
+        first = await edge.start("approve")
+        approval = await edge.wait_for_approval(first["runId"])
+        thread = f"/v1/threads/{first['threadId']}"
+        run = await edge.start("help", threadId=first["threadId"])
+        path = f"/v1/runs/{run['runId']}"
+        assert (await edge.http.post(f"{path}:retry")).json()["code"] == "active_run_exists"
+        if way == "cancel":
+            await edge.post(f"{path}:cancel", status=202)
+        elif way == "remove":
+            await edge.http.delete(f"{thread}/queue/{run['runId']}")
+        else:
+            await edge.post(f"{thread}/queue/{run['runId']}:steer")
+            await edge.decide(approval, "allow")
+        assert (await edge.run_until(run["runId"]))["status"] == "cancelled"
+        retried = await edge.post(f"{path}:retry", status=202)
+        assert [retried[name] for name in ("retryOf", "attempt", "prompt")] == [
+            run["runId"],
+            2,
+            "help",
+        ]
+        await edge.allow_all(first["runId"])
+        assert (await edge.run_until(retried["runId"]))["status"] == "finished"
+
+
 @pytest.mark.requirement("edge.rest.queue")
 async def test_a_second_run_on_a_thread_waits_or_is_refused(tmp_path: Path):
     async with running_edge(tmp_path) as edge:

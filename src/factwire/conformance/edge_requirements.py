@@ -326,5 +326,6 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "refused, and so is a token or a key of another user.",
         "edge.approval.exact": "What a person decides about is read from the card, for those who "
         "may decide; a decision without its hash, or about what is gone, is refused.",
+        "edge.rest.items": "The events of a conversation come to the items that are listed.",
     },
 )

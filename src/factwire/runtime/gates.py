@@ -60,7 +60,7 @@ _GATED: Final = {name: move for name, move in MOVES.items() if move.subject in _
 _EXECUTION: Final = EXECUTION_FAMILIES - {"permission"}
 """What is refused after the end of its turn; the verifier counts permissions too."""
 
-_GIVES_OUTPUT: Final = frozenset({"tool.output.delta", "tool.result"})
+OUTPUT_CLASSES: Final = frozenset({"tool.output.delta", "tool.result"})
 _TURN_CLASSES: Final = frozenset([*TURN_TERMINALS, "turn.submitted", "turn.started"])
 
 
@@ -192,7 +192,7 @@ class Gates:
             refusal = _REFUSALS[move.subject]
             code, message = refusal.not_open if opened_in is None else refusal.already_open
             raise GateRefused(code, message.format(subject_id), fact.id)
-        if fact.event_class in _GIVES_OUTPUT:
+        if fact.event_class in OUTPUT_CLASSES:
             self._check_approval(fact, subject_id)
         if move.does == "open":
             self._work.open(id_of(fact, "turnId"), move.subject, subject_id)

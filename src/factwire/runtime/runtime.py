@@ -61,6 +61,7 @@ from factwire.runtime.submissions import (
     SteerStatus,
     Submission,
     SubmissionReceipt,
+    read_queued_submission,
     read_submission,
 )
 from factwire.runtime.thread_log import ThreadLog
@@ -443,12 +444,16 @@ class Runtime:
         """Run a turn that ended once more, as a new one that names it; the old one is kept."""
         thread = await self._writable(thread_id)
         original = await read_submission(self.journal, self.blobs, thread_id, turn_id)
+        if original is None and turn_id not in {row.queued_turn_id for row in thread.queue.turns}:
+            # It ended before it began.
+            original = await read_queued_submission(self.journal, self.blobs, thread_id, turn_id)
         if original is None:
             raise UnknownTurn(f"turn {turn_id} is not on thread {thread_id}")
         again = msgspec.structs.replace(
             original,
             turn_id=self.mint.ids("trn"),
             retry_of=turn_id,
+            not_before=None,
             attempt=original.attempt + 1,
             trace_id=trace_id,
             created_at=None,

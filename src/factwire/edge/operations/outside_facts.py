@@ -313,7 +313,8 @@ def _find_other_decision(edge: EdgeContext, fact: Fact) -> list[Violation]:
     answer = answer_of(fact)
     if answer is None or answer.decision == build_answer("resolved", row.decision).decision:
         return []
-    message = f"action {action} was {row.status} by {row.decided_by}"
+    by = f" by {row.decided_by.name}" if row.decided_by else ""
+    message = f"action {action} was {row.status}{by}"
     return [Violation("action_already_decided", fact.id, action or "", message)]
 
 

@@ -78,6 +78,7 @@ from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.journal.filter import BESIDE_THREAD, find_thread_id
 from factwire.journal.sqlite.schema import Database, Value, connect, roll_back
 from factwire.runtime.action_cards import ShownRequest, read_shown
+from factwire.runtime.gates import OUTPUT_CLASSES
 
 _REQUESTS: Final = ("action.required", "action.updated")
 INTAKE_FILE: Final = "edge-intake.db"
@@ -103,7 +104,7 @@ class LoopShare:
 
 
 class OutsideVerifier(LifecycleVerifier):
-    """The verifier, and that a call has no result while somebody is still to allow it."""
+    """The verifier, and that a call gives nothing while somebody is still to allow it."""
 
     def __init__(self, mode: VerifierMode = "collect") -> None:
         super().__init__(mode, window=INTAKE_OPEN)
@@ -123,12 +124,17 @@ class OutsideVerifier(LifecycleVerifier):
         self.restore(saved.lifecycle)
         self._awaiting.update(saved.awaiting)
 
-    def _violations(self, fact: Fact, event_class: str) -> list[Violation]:
-        found = super()._violations(fact, event_class)
-        call = id_of(fact, "toolCallId")
-        if found or event_class != "tool.result" or call not in self._awaiting.values():
+    def expects(self, fact: Fact) -> bool:
+        return not self._awaiting and super().expects(fact)
+
+    def feed(self, fact: Fact) -> list[Violation]:
+        found = super().feed(fact)
+        if found or not self._awaiting or fact.event_class not in OUTPUT_CLASSES:
             return found
-        message = f"tool {call} has a result while its approval is open"
+        call = id_of(fact, "toolCallId")
+        if call not in self._awaiting.values():
+            return found
+        message = f"tool {call} has output or a result while its approval is open"
         return [Violation("approval_pending", fact.id, call or "", message)]
 
     def _take(self, fact: Fact, event_class: str) -> None:

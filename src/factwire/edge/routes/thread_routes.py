@@ -40,7 +40,7 @@ from factwire.journal import Cursor
 from factwire.projection import Projection, ProjectionState, thread_read_model
 from factwire.projection.messages import Message, TextPart, ToolPreviewPart
 from factwire.projection.read_models import ThreadReadModel
-from factwire.projection.tools import Tool
+from factwire.projection.tools import ENDED_TOOLS, Tool
 from factwire.runtime.mint import run_of
 from factwire.serving.asgi import Problem
 from factwire.serving.limits import LIST_ITEMS_MOST
@@ -55,19 +55,43 @@ _STATUS = {
     "retracted": "retracted",
 }
 _ROLES = {"user": "user_message", "assistant": "agent_message"}
+_CALL_STATUS = {
+    "input-streaming": "pending",
+    "input-available": "started",
+    "running": "started",
+    "progress": "in_progress",
+    "output-available": "completed",
+    "output-error": "failed",
+}
+"""The states of a call in the words of an item; those of its events are the same."""
+
+_ERRORS = {"output-available": False, "output-error": True, "cancelled": True}
 
 
-def items_of(state: ProjectionState, project_id: str | None) -> list[Item]:
-    """Every item of a thread, oldest first."""
-    return [
-        item for message in state.messages for item in _message_items(state, message, project_id)
-    ]
+async def _list_items(request: EdgeRequest, row: Thread) -> tuple[Cursor, list[Item]]:
+    """Every item of a thread, oldest first, and the point that they are true of."""
+    edge, runs = edge_of(request), dict[str, str]()
+    if row.runtime_id != edge.mint.runtime_id:
+        # A runtime of others may name a run otherwise than its turn.
+        listed = edge.records.runs.newest(thread_id=row.thread_id)
+        runs = {run.turn_id: run.run_id for run in listed}
+
+    def build_items(projection: Projection) -> list[Item]:
+        state = projection.state
+        return [
+            item
+            for message in state.messages
+            for item in _message_items(state, message, row.project_id, runs)
+        ]
+
+    return await states_of(request).derive(row.thread_id, None, build_items)
 
 
 def _message_items(
-    state: ProjectionState, message: Message, project_id: str | None
+    state: ProjectionState, message: Message, project_id: str | None, runs: dict[str, str]
 ) -> Iterator[Item]:
-    run_id = None if message.turn_id is None else run_of(message.turn_id)
+    turn_id = message.turn_id
+    run_id = None if turn_id is None else runs.get(turn_id) or run_of(turn_id)
     for part in message.parts:
         if isinstance(part, TextPart):
             own = part.part_id.startswith(f"{message.message_id}:text")
@@ -92,10 +116,16 @@ def _message_items(
 def _build_tool_item(
     state: ProjectionState, tool: Tool, project_id: str | None, run_id: str | None
 ) -> Item:
+    has_ended = tool.state in ENDED_TOOLS
+    output = tool.output if tool.output is not None else str(tool.output_text) or None
+    if has_ended and output is None:
+        # The message of a call that succeeded is the last one about its progress.
+        output = (tool.message if _ERRORS[tool.state] else None) or tool.summary
     return Item(
         item_id=tool.tool_call_id,
         type="tool",
-        status=tool.state,
+        role="tool",
+        status=_CALL_STATUS.get(tool.state, tool.state),
         project_id=project_id,
         thread_id=state.thread_id,
         run_id=run_id,
@@ -103,11 +133,14 @@ def _build_tool_item(
         content=ItemContent(
             tool_name=tool.tool_name,
             input=tool.args if tool.args is not None else str(tool.args_text) or None,
-            output=tool.output if tool.output is not None else str(tool.output_text) or None,
+            output=output,
             output_ref=tool.output_ref,
-            is_error=tool.state == "output-error",
+            is_error=_ERRORS.get(tool.state),
             exit_code=tool.exit_code,
             failure_category=tool.failure_category,
+            progress=tool.progress,
+            total=tool.total,
+            message=None if has_ended else tool.message,
             refs=tool.ref_ids,
         ),
         created_at=tool.started_at,
@@ -236,12 +269,6 @@ async def list_items(
     shown = found[start : start + limit]
     more = start + limit < len(found)
     return Page(items=shown, as_of=str(cursor), next=shown[-1].item_id if more else None)
-
-
-async def _list_items(request: EdgeRequest, row: Thread) -> tuple[Cursor, list[Item]]:
-    return await states_of(request).derive(
-        row.thread_id, None, lambda projection: items_of(projection.state, row.project_id)
-    )
 
 
 @get("/v1/threads/{thread_id:str}/items/{item_id:str}", tags=["threads"])

@@ -118,10 +118,11 @@ class TurnRecorder:
 
     def text(self, piece: str) -> None:
         """A piece of the answer, as it comes."""
+        first: dict[str, Any] = {}
         if self._message is None:
-            self._message = self._mint.ids("msg")
+            self._message, first = self._mint.ids("msg"), {"first": True}
         self._pieces.append(piece)
-        self._put("model.delta", {"delta": piece}, message_id=self._message)
+        self._put("model.delta", {"delta": piece, **first}, message_id=self._message)
 
     def end_text(self) -> None:
         """Close the text that streams; whatever comes next begins another message."""
@@ -213,7 +214,7 @@ class TurnRecorder:
             expires_in=request.get("expires_in"),
         )
         decision = await self._approvals.ask(self.scope, decision_request)
-        if decision.allowed:
+        if self._approvals.require_action(decision.action_id).status == "resolved":
             await self._approvals.mark_applied(decision)
         return decision
 
