@@ -21,7 +21,9 @@ from typing import Final
 
 import msgspec
 
+from factwire.facts.own_secrets import OWN_SECRETS
 from factwire.facts.secret_key_names import (
+    NAME_PARTS,
     is_random,
     is_talk,
     secret_name,
@@ -211,13 +213,6 @@ _BEHIND_NAME: Final = re.compile(
 )
 _SPACED_NAME: Final = re.compile(r"--|[A-Z0-9]_|_[A-Z0-9]")
 
-_NAME_PARTS: Final = (
-    "key", "token", "secret", "pass", "auth", "pw", "credential", "cookie", "bearer",
-    "signature", "jwt", "otp", "sess", "srf", "sid", "mfa", "psk", "mnemonic",
-    "identified", "pin",
-)  # fmt: skip
-"""Every name that names a secret, always or now and then, has one of these in it."""
-
 _NAME_SIGNS: Final = f"{ascii_letters}{digits}_.-"
 _NAME_REACH: Final = 72
 """Characters between the start of a lead and any part of its name, at most."""
@@ -276,7 +271,7 @@ def find_names(text: str, shown: int = 0) -> list[int]:
     if len(lowered) != len(text):  # A few letters become two.
         lowered = "".join(sign.lower() if sign.isascii() else sign for sign in text)
     places: list[int] = []
-    for part in _NAME_PARTS:
+    for part in NAME_PARTS:
         place = lowered.find(part) if part in lowered else -1
         while place >= 0:
             if (behind := _BEHIND_NAME.match(text, place)) and (
@@ -612,6 +607,18 @@ class Secret(msgspec.Struct, frozen=True):
 
 def find_secrets(text: str) -> list[Secret]:
     """All secrets in a text, in order, never overlapping."""
+    found = find_ruled_secrets(text)
+    if not OWN_SECRETS.is_active or not (own := OWN_SECRETS.find(text)):
+        return found
+    merged: list[Secret] = []
+    for each in sorted([Secret(*span) for span in own] + found, key=lambda each: each.start):
+        last = merged.pop() if merged and each.start < merged[-1].end else each
+        merged.append(Secret(last.start, max(last.end, each.end), last.rule))
+    return merged
+
+
+def find_ruled_secrets(text: str) -> list[Secret]:
+    """Those that the rules find, and not the operator's own."""
     if len(text) < SHORTEST:
         return []
     return [Secret(found.value, found.end, found.rule) for found in scan_secrets(text, 0)]
@@ -719,7 +726,7 @@ _BARE_TRIGGERS: Final = tuple(
 
 def may_hold_secret(text: str) -> bool:
     """Whether a search is worth it: false means that there is no secret in the text."""
-    return (
+    return (OWN_SECRETS.is_active and OWN_SECRETS.holds(text)) or (
         len(text) >= SHORTEST
         and (len(text) > _GLANCED or _ANY_SIGN.search(text) or _has_bare_trigger(text))
         and (
@@ -783,12 +790,3 @@ def _is_boundary(text: str, start: int) -> bool:
     if not (before.isascii() and before.isalnum()):
         return True
     return "\\" in text[start - 2 : start - 1] or "%" in text[max(start - 3, 0) : start]
-
-
-def may_name_secret(name: str) -> bool:
-    """Whether a part of the name of a secret stands in a text."""
-    lowered = name.lower()
-    for part in _NAME_PARTS:  # noqa: SIM110 - a loop is much faster than a generator here
-        if part in lowered:
-            return True
-    return False
