@@ -160,6 +160,8 @@ _REDACTION: Final = requirements(
         "over all sources, and are shown and kept nowhere.",
         "redaction.own-everywhere": "What the operator names comes out of no route, log, file, "
         "pack or command.",
+        "redaction.edge-requests": "A secret in any text of any request to an Edge is kept in no "
+        "file and shown in no answer; one in an id is refused.",
         "redaction.recall": "Of secrets made by rule 95 in 100 of common kinds and 80 in 100 of "
         "rarer ones are hidden, and at most 2 in 100 look-alikes.",
         "spill.fits": "A payload that was spilled fits the limit.",
