@@ -18,12 +18,15 @@ import msgspec
 
 from factwire.facts.own_secrets import BEGIN, OWN_SECRETS
 from factwire.facts.secret_key_names import REDACTED, may_name_secret
-from factwire.facts.secret_shapes import (
-    CAPITAL_NAME,
+from factwire.facts.secret_rules import (
     SECRET_SHAPES,
     SecretMatch,
     SecretShape,
     SecretTail,
+    tail_of,
+)
+from factwire.facts.secret_shapes import (
+    CAPITAL_NAME,
     ends_in_name,
     find_names,
     find_open_assignment,
@@ -33,7 +36,6 @@ from factwire.facts.secret_shapes import (
     may_hold_option,
     may_hold_token,
     scan_secrets,
-    tail_of,
 )
 
 __all__ = ["DeltaRedactor", "SavedText"]
@@ -437,7 +439,7 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     held = stream.held
     named = stream.armed or holds_separator(held)
     if not named and ("-" in held or "_" in held or holds_quote(held)):
-        near = stream.context + held
+        near = stream.context[-CONTEXT_CHARACTERS:] + held
         named = may_name_secret(near) or may_hold_option(near)
     context = stream.context[-CONTEXT_CHARACTERS if named else -_LOOK :]
     text = context + stream.held
@@ -512,8 +514,10 @@ def _find_opening(text: str, at: int, shown: int, names: list[int] | None) -> _O
     last_word = max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
     if match := _TOKENS.search(text, max(at, shown, last_word)):
         start = match.start()
-    if ("-" in text or "B" in text) and (match := _SPACED.search(text, max(at, shown))):
-        start = min(start, match.start())
+    first = max(at, shown)
+    if text.find("-", first) >= 0 or text.find("B", first) >= 0:
+        match = _SPACED.search(text, first)
+        start = min(start, match.start()) if match else start
     if names is None:
         return _Opening(start, start, is_named=ends_in_name(text))
     return _named_opening(text, at, start, names)

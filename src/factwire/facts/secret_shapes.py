@@ -30,120 +30,12 @@ from factwire.facts.secret_key_names import (
     weak_name,
 )
 from factwire.facts.secret_rules import (
-    BOUNDARY,
-    GITLEAKS_RULES,
     NOT_REDACTED,
-    SECRET_RULES,
-    WORD,
-    RuleStep,
-    SecretRule,
-    full_pattern,
-    opening_pattern,
-    parse_steps,
-    run_step,
+    SECRET_SHAPES,
+    SecretMatch,
+    SecretTail,
+    tail_of,
 )
-
-# Documentation writes xxxx where a secret would stand.
-_NO_FILLER: Final = rf"(?![{WORD}]{{0,24}}?[xX]{{4}})"
-
-
-class SecretTail(msgspec.Struct, frozen=True):
-    """How a confirmed secret goes on: a run of one class, and at most one closing mark."""
-
-    run: re.Pattern[str]
-    full: re.Pattern[str]
-    opening: re.Pattern[str]
-
-
-class SecretMatch(msgspec.Struct, frozen=True):
-    """One match: where its lead starts, where the value to hide starts and ends."""
-
-    start: int
-    value: int
-    end: int
-    rule: str
-    rest: SecretTail | None
-
-
-class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
-    rule: str
-    triggers: tuple[str, ...]
-    pattern: re.Pattern[str]
-    boundary: str
-    opening: str
-    rest: SecretTail | None
-    spaced: bool
-    loose: bool
-    begins_word: bool
-    anchor: re.Pattern[str] | None
-    digit: bool
-
-    def search(self, text: str, start: int) -> SecretMatch | None:
-        match = self.pattern.search(text, start) if self.anchor is None else None
-        # A search for literals skips what a search that begins with a boundary tries one by one.
-        while self.anchor and match is None and (found := self.anchor.search(text, start)):
-            match, start = self.pattern.match(text, found.start()), found.start() + 1
-        if match is None:
-            return None
-        return SecretMatch(match.start(), match.start(1), match.end(1), self.rule, self.rest)
-
-
-def tail_of(characters: str, closing: str = "") -> SecretTail:
-    run, close = run_step(characters, 0, None), parse_steps(closing)
-    end = f"(?:{full_pattern(close)})?+" if close else ""
-    return SecretTail(
-        run=re.compile(run.full),
-        full=re.compile(run.full + end),
-        opening=re.compile(opening_pattern([run, *close])),
-    )
-
-
-def _build_shape(row: SecretRule) -> SecretShape:
-    lead, value, rest, loose_lead = row.lead, row.value, row.rest, row.loose_lead
-    leads = parse_steps(lead, first=True)
-    values = parse_steps(value, first=not lead and loose_lead is None)
-    tail = [run_step(rest, 0, None)] if rest else []
-    close = parse_steps(row.closing)
-    last = values.pop()
-    need = rf"(?=[{rest}]{{0,200}}?[0-9])" if row.digit or row.mixed else ""
-    need += rf"(?=[{rest}]{{0,31}}?[A-Z])(?=[{rest}]{{0,31}}?[a-z])" if row.mixed else ""
-    body = "".join((_NO_FILLER if "]" in s.full else "") + s.full for s in values)
-    body += need + _NO_FILLER + last.full + full_pattern(tail)
-    body += f"(?:{full_pattern(close)})?+" if close else ""
-    before = loose_lead[0] if loose_lead else row.boundary + full_pattern(leads)
-    opening = opening_pattern([*leads, *values, last, *tail, *close])
-    if loose_lead:
-        opening = f"(?:{loose_lead[1]}()|{loose_lead[0]}(){opening})"
-    literals = (lead or value).split()[0].replace("~", " ").split("|")
-    anchor = None if loose_lead else _anchor_of(literals, [*leads, *values, last])
-    return SecretShape(
-        rule=row.rule,
-        triggers=row.triggers or tuple(literals),
-        pattern=re.compile(f"{before}({body})"),
-        boundary="" if loose_lead else row.boundary,
-        opening=opening,
-        rest=tail_of(rest, row.closing) if rest else None,
-        spaced="~" in lead + value,
-        loose=loose_lead is not None,
-        begins_word=row.boundary == BOUNDARY,
-        anchor=anchor,
-        digit=row.digit or row.mixed,
-    )
-
-
-def _anchor_of(literals: list[str], steps: list[RuleStep]) -> re.Pattern[str] | None:
-    """The literals with which a row begins; what follows a single sign has to fit, too."""
-    if literals[0][0] == "[":
-        return None
-    behind = f"(?={steps[1].full})" if len(literals[0]) == 1 else ""
-    return re.compile(f"(?:{'|'.join(map(re.escape, literals))}){behind}")
-
-
-SECRET_SHAPES: Final[tuple[SecretShape, ...]] = tuple(
-    map(_build_shape, (*SECRET_RULES, *GITLEAKS_RULES))
-)
-"""Literals come first in a row, so that a search for them can be skipped where none occurs."""
-
 
 ASSIGNMENT_RULE: Final = "assignment"
 
@@ -214,6 +106,7 @@ _BEHIND_NAME: Final = re.compile(
 _SPACED_NAME: Final = re.compile(r"--|[A-Z0-9]_|_[A-Z0-9]")
 
 _NAME_SIGNS: Final = f"{ascii_letters}{digits}_.-"
+_NAME_START: Final = re.compile(r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt]))[A-Za-z0-9_.-]")
 _NAME_REACH: Final = 72
 """Characters between the start of a lead and any part of its name, at most."""
 
@@ -300,14 +193,16 @@ def _leads_near(
 ) -> Iterator[re.Match[str]]:
     """Every lead that has one of the names in it, from `start` on."""
     while (at := bisect_left(names, start)) < len(names):
-        before = text[max(start, names[at] - _NAME_REACH) : names[at]]
+        name = names[at]
+        before = text[max(start, name - _NAME_REACH) : name]
         # The name may be the second of two words.
         others = before.rstrip(_NAME_SIGNS).removesuffix(" ").rstrip(_NAME_SIGNS)
-        lead = leads.search(text, names[at] - len(before) + len(others))
-        if lead is None:
-            return
-        yield lead
-        start = lead.start() + 1
+        start = name + 1
+        for word in _NAME_START.finditer(text, name - len(before) + len(others), start):
+            if lead := leads.match(text, word.start()):
+                yield lead
+                start = lead.start() + 1
+                break
 
 
 def _search_lead(
@@ -644,7 +539,7 @@ def _start_of(match: SecretMatch) -> int:
 
 def _searches_for(text: str, names: list[int]) -> list[Callable[[str, int], SecretMatch | None]]:
     searches: list[Callable[[str, int], SecretMatch | None]] = [
-        SECRET_SHAPES[order].search for order in sorted(set(_find_tokens(text)))
+        SECRET_SHAPES[order].search for order in sorted(_find_tokens(text))
     ]
     if names:
         searches += (partial(_search_lead, leads, names) for leads in _LEADS)
@@ -744,10 +639,12 @@ CAPITAL_NAME: Final = re.compile(r"(?:^|[A-Z0-9])_(?:[A-Z0-9]|$)")
 
 def may_hold_token(text: str) -> bool:
     """The same for secrets that no name comes before."""
+    if len(text) > _GLANCED:
+        return bool(_find_tokens(text))
     return (
         len(text) >= SHORTEST
-        and (len(text) > _GLANCED or _TOKEN_SIGN.search(text) or _has_bare_trigger(text))
-        and next(_find_tokens(text), None) is not None
+        and (_TOKEN_SIGN.search(text) is not None or _has_bare_trigger(text))
+        and next(_search_tokens(text), None) is not None
     )
 
 
@@ -755,8 +652,59 @@ def _has_bare_trigger(text: str) -> bool:
     return "." in text and any(trigger in text for trigger in _BARE_TRIGGERS)
 
 
-def _find_tokens(text: str) -> Iterator[int]:
+class _CleanWords:
+    """Words between white space without a trigger: most of a text is words that came before.
+    Bounded by starting over, which costs one more search of each.
+    """
+
+    def __init__(self) -> None:
+        self._words: set[str] = set()
+
+    def select_others(self, text: str) -> str:
+        """The words of a text that have a trigger, or that have not been seen."""
+        words = text.split()
+        if self._words.issuperset(words):
+            return ""
+        return " ".join(set(words).difference(self._words))
+
+    def learn(self, text: str) -> None:
+        if len(self._words) > _WORDS_KEPT:
+            self._words.clear()
+        # An address counts only beside a sign that may stand in another word.
+        self._words.update(
+            word for word in text.split() if len(word) <= _LONGEST_KEPT and "://" not in word
+        )
+
+
+_WORDS_KEPT: Final = 32_768
+_LONGEST_KEPT: Final = 48
+_CLEAN_WORDS: Final = _CleanWords()
+
+
+def _find_tokens(text: str) -> set[int]:
     """The rows of which a trigger stands in a text."""
+    if len(text) <= _GLANCED:
+        return set(_search_tokens(text))
+    others = _CLEAN_WORDS.select_others(text)
+    if "://" in others and "@" in text:
+        others += " @"
+    found = set(_search_tokens(others)) if others else set[int]()
+    if others and not found:
+        _CLEAN_WORDS.learn(others)
+    if "B" in text:
+        found.update(order for trigger, order in _SPACED_TRIGGERS if trigger in text)
+    return found
+
+
+_SPACED_TRIGGERS: Final = tuple(
+    (trigger, order)
+    for order, shape in enumerate(SECRET_SHAPES)
+    for trigger in shape.triggers
+    if " " in trigger
+)
+
+
+def _search_tokens(text: str) -> Iterator[int]:
     # Looking for one character is many times cheaper than looking for two, hence the tables.
     for mark, endings in _MARKS:
         if mark in text:
