@@ -9,14 +9,17 @@ table finds already, is listed and left out. gitleaks is under the MIT licence (
 import re
 import sys
 import tomllib
-from collections.abc import Iterable
-from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
+from factwire.facts.own_secrets import (
+    GOES_BACK,
+    PatternError,
+    PatternPart,
+    read_pattern,
+    to_class,
+)
 from factwire.facts.secret_rules import SECRET_RULES, SecretRule
 
 TABLE: Final = Path("src/factwire/facts/secret_rules.py")
@@ -51,7 +54,7 @@ def _read_rule(rule: dict[str, Any]) -> list[SecretRule]:
     if "(?i)" in pattern or "(?i:" in pattern:
         pattern = _spell_out(pattern)
     pattern = pattern.replace("[[:alnum:]]", "[A-Za-z0-9]")
-    found = read_pattern(rule["id"], pattern)
+    found = [_to_rule(rule["id"], list(each.parts)) for each in read_pattern(pattern)]
     for row in found:
         if len(row.triggers[0]) < _SHORTEST_START or row.triggers[0] in _WORD_STARTS:
             raise PatternError("begins with no literal of its own")
@@ -107,110 +110,21 @@ def _to_line(row: SecretRule) -> str:
     return f"    SecretRule({row.rule!r}, {row.value!r}, {', '.join(options)}),"
 
 
-class PatternError(ValueError):
-    """A pattern that cannot be used, and why."""
-
-
-LONGEST_RUN: Final = 1_024
+_LONGEST_RUN: Final = 1_024
 """Characters of the longest run inside a pattern; a run at its end has no bound."""
 
-_MOST_ALTERNATIVES: Final = 24
 _LEAST_FIXED: Final = 3
 _PLAIN_LITERAL: Final = re.compile(r"[^\s|~\[\\]")
-_GOES_BACK: Final = (
-    "a pattern that needs no going back: after a run of varying length, a character that is not "
-    "in it"
-)
 
 
-class _Part(msgspec.Struct, frozen=True):
-    """Characters as a class, and how many; `most` is None without a bound."""
-
-    characters: frozenset[str]
-    least: int = 1
-    most: int | None = 1
-
-
-def read_pattern(rule: str, pattern: str) -> list[SecretRule]:
-    """The rows that find what a regular expression of literals, classes, groups of alternatives and
-    counted runs finds, anywhere in a text; raises `PatternError` for any other.
-
-    A run at the end takes all characters of its class, however many it counts.
-    """
-    try:
-        parsed = import_module("re._parser").parse(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise PatternError(f"a regular expression: {error}") from error
-    if parsed.state.flags & re.IGNORECASE:
-        raise PatternError("a pattern that spells out capitals, without (?i)")
-    return [_to_rule(rule, parts) for parts in _read_sequence(parsed)]
-
-
-def _read_sequence(parsed: Iterable[Any]) -> list[list[_Part]]:
-    """Every alternative as a sequence of parts."""
-    found: list[list[_Part]] = [[]]
-    for operator, argument in parsed:
-        ways = _read_one(str(operator), argument)
-        found = [before + way for before in found for way in ways]
-        if len(found) > _MOST_ALTERNATIVES:
-            raise PatternError(f"at most {_MOST_ALTERNATIVES} alternatives")
-    return found
-
-
-def _read_one(operator: str, argument: Any) -> list[list[_Part]]:
-    if operator == "LITERAL":
-        return [[_Part(frozenset(chr(argument)))]]
-    if operator == "IN":
-        return [[_Part(_read_class(argument))]]
-    if operator == "BRANCH":
-        return [way for branch in argument[1] for way in _read_sequence(branch)]
-    if operator == "SUBPATTERN" and not argument[1]:
-        return _read_sequence(argument[3])
-    if operator in ("MAX_REPEAT", "POSSESSIVE_REPEAT"):
-        return [_read_repeat(*argument)]
-    if operator == "AT" and str(argument) == "AT_BOUNDARY":
-        return [[]]
-    raise PatternError("literals, classes, alternatives and counted runs only")
-
-
-def _read_repeat(least: int, most: Any, inner: Any) -> list[_Part]:
-    ways = _read_sequence(inner)
-    if len(ways) != 1 or len(ways[0]) != 1 or ways[0][0].most != 1:
-        raise PatternError("runs of one class of characters only, none inside another")
-    bound = None if str(most) == "MAXREPEAT" else int(most)
-    if max(least, bound or 0) > LONGEST_RUN:
-        raise PatternError(f"runs of at most {LONGEST_RUN} characters")
-    return [_Part(ways[0][0].characters, least, bound)]
-
-
-_CATEGORIES: Final = {
-    "CATEGORY_DIGIT": "0-9",
-    "CATEGORY_WORD": "A-Za-z0-9_",
-    "CATEGORY_SPACE": " \t\r\n",
-}
-
-
-def _read_class(items: Iterable[Any]) -> frozenset[str]:
-    characters: set[str] = set()
-    for operator, argument in items:
-        if str(operator) == "LITERAL":
-            characters.add(chr(argument))
-        elif str(operator) == "RANGE" and argument[1] < 128:  # noqa: PLR2004
-            characters.update(map(chr, range(argument[0], argument[1] + 1)))
-        elif str(operator) == "CATEGORY" and str(argument) in _CATEGORIES:
-            pattern = re.compile(f"[{_CATEGORIES[str(argument)]}]")
-            characters.update(c for c in map(chr, range(128)) if pattern.match(c))
-        else:
-            raise PatternError("classes that list their characters, in ASCII")
-    return frozenset(characters)
-
-
-def _to_rule(rule: str, parts: list[_Part]) -> SecretRule:
+def _to_rule(rule: str, parts: list[PatternPart]) -> SecretRule:
     """The steps of one alternative."""
     optional = parts.pop() if len(parts) > 1 and not parts[-1].least else None
+    if any(max(part.least, part.most or 0) > _LONGEST_RUN for part in parts):
+        raise PatternError(f"runs of at most {_LONGEST_RUN} characters")
     for part, following in pairwise(parts):
         if part.least != part.most and part.characters & following.characters:
-            raise PatternError(_GOES_BACK)
+            raise PatternError(GOES_BACK)
         if part.least != part.most and (not part.least or part.most is None):
             raise PatternError("optional and unbounded runs at the end only")
     if sum(part.least for part in parts) < _LEAST_FIXED:
@@ -222,12 +136,12 @@ def _to_rule(rule: str, parts: list[_Part]) -> SecretRule:
     return SecretRule(
         rule,
         " ".join(_to_notation(parts)),
-        rest=_to_class(tail) if tail else None,
+        rest=to_class(tail) if tail else None,
         triggers=(start,) if start else ("",),
     )
 
 
-def _literal_start(parts: list[_Part]) -> str:
+def _literal_start(parts: list[PatternPart]) -> str:
     start = ""
     for part in parts:
         if len(part.characters) > 1 or (part.least, part.most) != (1, 1):
@@ -236,7 +150,7 @@ def _literal_start(parts: list[_Part]) -> str:
     return start
 
 
-def _to_notation(parts: list[_Part]) -> list[str]:
+def _to_notation(parts: list[PatternPart]) -> list[str]:
     steps: list[str] = []
     literal = ""
     for part in parts:
@@ -248,7 +162,7 @@ def _to_notation(parts: list[_Part]) -> list[str]:
             steps.append(literal)
             literal = ""
         most = "" if part.most in (None, part.least) or part is parts[-1] else f",{part.most}"
-        steps.append(f"[{_to_class(part.characters)}]{{{part.least}{most}}}")
+        steps.append(f"[{to_class(part.characters)}]{{{part.least}{most}}}")
     # A sign that means something at the beginning of a step is a class of one there.
     steps += [literal] if literal else []
     return [_escape_step(step) for step in steps]
@@ -256,23 +170,6 @@ def _to_notation(parts: list[_Part]) -> list[str]:
 
 def _escape_step(step: str) -> str:
     return f"[{re.escape(step[0])}]{{1}} {step[1:]}".strip() if step[0] in "!=" else step
-
-
-def _to_class(characters: frozenset[str]) -> str:
-    """A class as the notation writes it: ranges first, other signs by their numbers."""
-    left, text = set(characters), ""
-    for span in ("AZ", "az", "09", "AF", "af"):
-        between = {chr(code) for code in range(ord(span[0]), ord(span[1]) + 1)}
-        if between <= left:
-            left -= between
-            text += f"{span[0]}-{span[1]}"
-    signs = sorted(left, key=lambda sign: (sign == "-", sign))
-    return text + "".join(
-        sign
-        if sign.isalnum() or sign in "_/+=." or (sign == "-" and len(left) >= 1)
-        else f"\\x{ord(sign):02x}"
-        for sign in signs
-    )
 
 
 if __name__ == "__main__":

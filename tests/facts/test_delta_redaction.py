@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from factwire.facts import delta_redaction, secret_shapes
 from factwire.facts.delta_redaction import CONTEXT_CHARACTERS, HELD_CHARACTERS, DeltaRedactor
 from factwire.facts.redaction import redact_text
-from factwire.facts.secret_shapes import SECRET_SHAPES
+from factwire.facts.secret_rules import SECRET_SHAPES
 from tests.facts.secret_corpus import FRAGMENTS, NEGATIVES, POSITIVES
 from tests.facts.secret_generators import COMMON, LOOK_ALIKES, RARER, look_alikes, made_secrets
 

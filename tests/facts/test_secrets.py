@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from factwire.facts import secret_shapes
 from factwire.facts.redaction import redact_text
 from factwire.facts.secret_key_names import names_secret
+from factwire.facts.secret_rules import SECRET_SHAPES
 from factwire.facts.secret_shapes import ASSIGNMENT_RULE as ASSIGNMENT
-from factwire.facts.secret_shapes import SECRET_SHAPES, find_secrets, may_hold_secret, scan_secrets
+from factwire.facts.secret_shapes import find_secrets, may_hold_secret, scan_secrets
 from tests.facts.secret_corpus import FRAGMENTS, NEGATIVES, POSITIVES
 
 close_texts = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=14).map("".join)
@@ -255,3 +256,25 @@ HOSTILE = (
 def test_a_megabyte_of_hostile_text_is_searched_to_its_end(seed: str):
     text = seed * (1_000_000 // len(seed))
     assert all(found.end <= len(text) for found in scan_secrets(text, 0))
+
+
+PARTS = st.sampled_from(
+    [*(case.text for case in (*POSITIVES, *NEGATIVES)), " ", "\n", "\\n", "=", "x"]
+)
+
+
+def find_all_rows(text: str) -> set[int]:
+    del text
+    return set(range(len(SECRET_SHAPES)))
+
+
+@pytest.mark.requirement("redaction.value")
+@given(parts=st.lists(PARTS, min_size=1, max_size=4))
+def test_a_search_that_skips_rows_finds_what_a_search_of_all_rows_does(parts: list[str]):
+    text = "".join(parts)
+    skipping = find_secrets(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secret_shapes, "_find_tokens", find_all_rows)
+        assert find_secrets(text) == skipping
+    assert find_secrets(text) == skipping
+    assert may_hold_secret(text) >= bool(skipping)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from factwire.facts import Fact, decode_fact, read_fact, to_ui_events, write_fact
-from factwire.facts.ui_origin import ORIGIN
+from factwire.facts.shapes import ORIGIN
 from factwire.projection import ProjectionState, project
 
 STREAMS = sorted((Path(__file__).resolve().parents[2] / "examples" / "streams").glob("*.ndjson"))

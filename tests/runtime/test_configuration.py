@@ -122,6 +122,9 @@ SAMPLES: dict[str, Sample] = {
 }
 
 GATHERED = ("policy.ask", "policy.deny")
+OWN_SECRETS = ("redaction.patterns", "redaction.never_store")
+"""These add up, too; `test_own_secret_settings` has them."""
+
 SOURCES: tuple[SourceKind, ...] = ("user", "project", "environment", "flag")
 
 
@@ -145,7 +148,7 @@ def give(machine: Machine, key: str, sources: tuple[SourceKind, ...]) -> Resolve
 
 
 def test_every_setting_has_a_sample():
-    assert {*SAMPLES, *GATHERED} == set(SETTINGS)
+    assert {*SAMPLES, *GATHERED, *OWN_SECRETS} == set(SETTINGS)
 
 
 @pytest.mark.requirement("runtime.configuration.precedence")
@@ -331,6 +334,13 @@ WRONG: list[tuple[str, str, str]] = [
     ("retention.keep_days = '30 days'", "retention.keep_days", "wrong_type"),
     ("retention.keep_facts = 0", "retention.keep_facts", "wrong_value"),
     ("retention.compact = 1", "retention.compact", "wrong_type"),
+    ("redaction.patterns = []", "redaction.patterns", "wrong_type"),
+    ('redaction.patterns = { "a b" = "abcd" }', "redaction.patterns", "wrong_value"),
+    ('redaction.patterns = { a = "(" }', "redaction.patterns", "wrong_value"),
+    ("redaction.patterns = { a = 1 }", "redaction.patterns", "wrong_type"),
+    ('redaction.never_store = "A_KEY"', "redaction.never_store", "wrong_type"),
+    ('redaction.never_store = ["*_*"]', "redaction.never_store", "wrong_value"),
+    ('redaction.never_store = ["p@ssw0rd"]', "redaction.never_store", "wrong_value"),
     ("limits.concurrent_runs = 1.5", "limits.concurrent_runs", "wrong_type"),
     ("limits.concurrent_runs = 2026-01-01", "limits.concurrent_runs", "wrong_type"),
     ("limits.concurrent_runs = -1", "limits.concurrent_runs", "wrong_value"),

@@ -213,16 +213,25 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+_WITHOUT_SECRETS: Final = frozenset((None, "schema", "doctor", "config", "trust", "untrust"))
+"""Verbs that show no facts, or that report what is wrong with the settings themselves."""
+
+
 @app.callback()
 def _root(
+    context: typer.Context,
     *,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Hold the options that come before a verb."""
+    """Hold the options that come before a verb, and hide what the settings name as secret."""
     del version
+    if context.invoked_subcommand not in _WITHOUT_SECRETS:
+        from factwire.cli.targets import declare_own_secrets
+
+        declare_own_secrets()
 
 
 def main() -> None:

@@ -36,6 +36,7 @@ from rich.text import Text
 
 from factwire.cli.targets import JournalOption, WorkspaceOption, journal_url, run_work
 from factwire.cli.terminal import DONE, ISSUES, count_of, terminal_safe
+from factwire.facts.own_secrets import SHORTEST_VALUE
 from factwire.journal import JournalError, open_journal
 from factwire.journal.sqlite.schema import SQLITE_FLOOR
 from factwire.runtime.agents import (
@@ -50,6 +51,7 @@ from factwire.runtime.agents.openai_agent import EXTRA, Endpoint, endpoint_of
 from factwire.runtime.configuration import (
     AgentSettings,
     Configuration,
+    DeclaredRedaction,
     McpServer,
     ResolvedConfiguration,
     SandboxSettings,
@@ -98,7 +100,9 @@ async def _check_all(
     from factwire.runtime.agents import BUILT_INS, register
     from factwire.runtime.configuration import (
         ConfigurationError,
+        RedactionSettings,
         SandboxSettings,
+        declare_redaction,
         load_configuration,
     )
 
@@ -108,6 +112,7 @@ async def _check_all(
     flags = [("journal", journal_url(journal))] if journal else []
     try:
         resolved = load_configuration(workspace, flags=flags)
+        declared = declare_redaction(resolved.configuration.redaction)
     except ConfigurationError as error:
         for problem in error.problems:
             yield fail(
@@ -118,6 +123,8 @@ async def _check_all(
     settings = resolved.configuration
     yield await check_sandbox(settings.sandbox, settings.policy.policy().denied_paths)
     yield check_configuration(resolved)
+    if settings.redaction != RedactionSettings():
+        yield check_redaction(declared)
     if resolved.untrusted is not None:
         yield warn("project", str(resolved.untrusted), "read the file, then run factwire trust")
     yield check_workspace(settings, workspace)
@@ -379,6 +386,21 @@ def check_configuration(resolved: ResolvedConfiguration) -> DoctorFinding:
         for where in origin.where.split(", ")
     )
     return ok("configuration", ", ".join(files) or "defaults; no configuration file found")
+
+
+def check_redaction(declared: DeclaredRedaction) -> DoctorFinding:
+    """How many secrets of the operator's own count; never which."""
+    message = (
+        f"{count_of(declared.patterns, 'own pattern')} and "
+        f"{count_of(declared.values, 'value')} that are never stored"
+    )
+    if declared.missing:
+        message += f"; file not found: {', '.join(declared.missing)}"
+        return warn("redaction", message, "create it, or remove it from redaction.never_store")
+    if declared.ignored:
+        message += f"; too short or too common to hide: {', '.join(declared.ignored)}"
+        return warn("redaction", message, f"use values of at least {SHORTEST_VALUE} characters")
+    return ok("redaction", message)
 
 
 def check_workspace(settings: Configuration, named: Path | None) -> DoctorFinding:

@@ -41,7 +41,7 @@ from factwire.journal import (
 
 if TYPE_CHECKING:
     from factwire.client import AsyncClient
-    from factwire.runtime.configuration import ResolvedConfiguration
+    from factwire.runtime.configuration import ConfigurationError, ResolvedConfiguration
 
 
 Result = TypeVar("Result")
@@ -236,16 +236,45 @@ def load_settings(folder: Path, flags: list[tuple[str, str]]) -> "ResolvedConfig
     """The configuration that holds in a folder; ends the command where it cannot be read, and
     names a project's file that is not trusted.
     """
-    from factwire.runtime.configuration import ConfigurationError, load_configuration
+    from factwire.runtime.configuration import (
+        ConfigurationError,
+        declare_redaction,
+        load_configuration,
+    )
 
     try:
         resolved = load_configuration(folder, flags=flags)
+        declare_redaction(resolved.configuration.redaction)
     except ConfigurationError as error:
-        for problem in error.problems:
-            report(str(problem))
-        raise typer.Exit(UNUSABLE) from error
+        raise _end_unusable(error) from error
     note_untrusted(resolved)
     return resolved
+
+
+def declare_own_secrets() -> None:
+    """Have this command hide what the settings of the current folder name; ends the command where
+    they cannot be used. Without any file or variable of settings nothing is loaded for it.
+    """
+    home = Path(os.environ.get("HOME") or Path.home())
+    config = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    user = (config if config.is_absolute() else home / ".config") / "factwire" / "config.toml"
+    here = Path.cwd()
+    files = (user, *(folder / "factwire.toml" for folder in (here, *here.parents)))
+    named = any(name.startswith("FACTWIRE_REDACTION_") for name in os.environ)
+    if not named and not any(map(os.path.lexists, files)):
+        return
+    from factwire.runtime.configuration import ConfigurationError, load_redaction
+
+    try:
+        load_redaction(here)
+    except ConfigurationError as error:
+        raise _end_unusable(error) from error
+
+
+def _end_unusable(error: "ConfigurationError") -> typer.Exit:
+    for problem in error.problems:
+        report(str(problem))
+    return typer.Exit(UNUSABLE)
 
 
 def note_untrusted(resolved: "ResolvedConfiguration") -> None:

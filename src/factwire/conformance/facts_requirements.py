@@ -154,6 +154,14 @@ _REDACTION: Final = requirements(
         "redaction.import": "Importing a journal redacts it; one without secrets keeps its bytes.",
         "redaction.ways-out": "No command, import or pack shows a secret or two halves of one.",
         "redaction.spans": "In a command a mask covers nothing that a shell would read as a sign.",
+        "redaction.own": "The operator's own patterns and never-stored values are replaced in "
+        "every form and across every split; a pattern without a linear search is refused.",
+        "redaction.own-settings": "Own patterns and never-stored values come from settings, add up "
+        "over all sources, and are shown and kept nowhere.",
+        "redaction.own-everywhere": "What the operator names comes out of no route, log, file, "
+        "pack or command.",
+        "redaction.edge-requests": "A secret in any text of any request to an Edge is kept in no "
+        "file and shown in no answer; one in an id is refused.",
         "redaction.recall": "Of secrets made by rule 95 in 100 of common kinds and 80 in 100 of "
         "rarer ones are hidden, and at most 2 in 100 look-alikes.",
         "spill.fits": "A payload that was spilled fits the limit.",

@@ -16,7 +16,7 @@ import msgspec
 from factwire.edge.limits import EXPORTS_FOLLOWED, SETTLE_SECONDS
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import Records, RecordStore
-from factwire.facts import Fact, Person
+from factwire.facts import Fact, Person, redact_fact
 from factwire.facts.resources import ExportProgress, RetentionRun, Run, Thread
 from factwire.journal import (
     Cursor,
@@ -195,8 +195,8 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
         return self.mint.fact(scope, event_class, fields, edge_id=self.edge_id, **ids)
 
     async def append(self, *batch: Fact) -> Records:
-        """Write facts that belong to no thread; the records that hold them."""
-        appended = await self.journal.append(batch)
+        """Write facts that belong to no thread, redacted; the records that hold them."""
+        appended = await self.journal.append([redact_fact(fact).fact for fact in batch])
         return await self.wait_for_records(appended.cursor.seq)
 
     async def write(

@@ -16,13 +16,17 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from factwire.facts.secret_key_names import REDACTED
-from factwire.facts.secret_shapes import (
-    CAPITAL_NAME,
+from factwire.facts.own_secrets import BEGIN, OWN_SECRETS
+from factwire.facts.secret_key_names import REDACTED, may_name_secret
+from factwire.facts.secret_rules import (
     SECRET_SHAPES,
     SecretMatch,
     SecretShape,
     SecretTail,
+    tail_of,
+)
+from factwire.facts.secret_shapes import (
+    CAPITAL_NAME,
     ends_in_name,
     find_names,
     find_open_assignment,
@@ -31,9 +35,7 @@ from factwire.facts.secret_shapes import (
     holds_separator,
     may_hold_option,
     may_hold_token,
-    may_name_secret,
     scan_secrets,
-    tail_of,
 )
 
 __all__ = ["DeltaRedactor", "SavedText"]
@@ -124,7 +126,7 @@ class _Opening(NamedTuple):
 
 
 class _Stream:
-    __slots__ = ("armed", "calm", "context", "due", "held", "swallowing")
+    __slots__ = ("armed", "calm", "context", "due", "held", "own", "swallowing")
 
     def __init__(self) -> None:
         self.armed = False
@@ -132,13 +134,20 @@ class _Stream:
         self.context = _START
         self.due = 0
         self.held = ""
+        self.own = BEGIN
         self.swallowing: SecretTail | None = None
 
     def copy(self) -> "_Stream":
         twin = _Stream()
         twin.armed, twin.calm, twin.context = self.armed, self.calm, self.context
         twin.due, twin.held, twin.swallowing = self.due, self.held, self.swallowing
+        twin.own = self.own
         return twin
+
+    @property
+    def pending(self) -> str:
+        """All that is held back."""
+        return self.held + self.own[1:]
 
 
 class SavedTail(msgspec.Struct, frozen=True, array_like=True):
@@ -157,13 +166,16 @@ class SavedTail(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SavedText(msgspec.Struct, frozen=True, array_like=True):
-    """One text in the middle of its pieces; `held` may be a part of a secret."""
+    """One text in the middle of its pieces; `held` may be a part of a secret, and `own` the start
+    of what may become one of the operator's own.
+    """
 
     context: str
     held: str
     armed: bool
     calm: bool
     swallowing: SavedTail | None
+    own: str = BEGIN
 
 
 class TextChanges(NamedTuple):
@@ -234,12 +246,12 @@ class DeltaRedactor:
     @property
     def is_holding(self) -> bool:
         """Whether any stream holds text back."""
-        return any(stream.held for stream in self._streams.values())
+        return any(stream.pending for stream in self._streams.values())
 
     def pending_text(self, key: Hashable) -> str:
         """What this stream holds back; secret, perhaps."""
         stream = self._find(key)
-        return stream.held if stream else ""
+        return stream.pending if stream else ""
 
     def pass_through(self, key: Hashable, text: str) -> bool:
         """Whether all of a piece may be shown at once; if not, it has not been taken."""
@@ -249,6 +261,8 @@ class DeltaRedactor:
             self._last_key, self._last = key, self._streams.get(key) or self._find(key)
             stream = self._last
         if stream is None or not stream.calm:
+            return False
+        if OWN_SECRETS.is_active and OWN_SECRETS.concerns(text):
             return False
         letters = text.replace(" ", "")
         if letters.islower() and letters.isalpha() and letters.isascii():
@@ -265,12 +279,21 @@ class DeltaRedactor:
         stream.context += text
         if len(stream.context) > _CONTEXT_SLACK:
             stream.context = stream.context[-CONTEXT_CHARACTERS:]
+        if OWN_SECRETS.is_active and text:
+            stream.own = text[-1]
         return True
 
     def feed(self, key: Hashable, text: str) -> tuple[str, list[str]]:
         """What may be shown now, and the rules that fired; `text` itself when all of it passes."""
         stream = self._find(key) or self._begin(key)
-        return (text, []) if self.pass_through(key, text) else _feed(stream, text)
+        if self.pass_through(key, text):
+            return text, []
+        if not OWN_SECRETS.is_active and len(stream.own) == 1:
+            return _feed(stream, text)
+        text, stream.own, own = OWN_SECRETS.take(stream.own, text)
+        shown, rules = _feed(stream, text) if text else ("", [])
+        stream.calm = stream.calm and not stream.pending and bool(stream.own)
+        return shown, own + rules
 
     def flush(self, key: Hashable) -> tuple[str, list[str]]:
         """The rest, at the end of the text; a secret in it is replaced."""
@@ -278,9 +301,14 @@ class DeltaRedactor:
         self.drop(key)
         if stream is None:
             return "", []
+        own: list[str] = []
+        if len(stream.own) != 1:
+            rest, _, own = OWN_SECRETS.take(stream.own, "", at_end=True)
+            stream.held += rest
         if stream.swallowing is not None:
             _swallow(stream, stream.swallowing, at_end=True)
-        return _settle(stream, at_end=True)
+        shown, rules = _settle(stream, at_end=True)
+        return shown, own + rules
 
     def drop(self, key: Hashable) -> None:
         """Forgets a stream and what it held back."""
@@ -318,6 +346,7 @@ class DeltaRedactor:
             stream.context, stream.held = text.context, text.held
             stream.armed, stream.calm = text.armed, text.calm
             stream.swallowing = text.swallowing.restore() if text.swallowing else None
+            stream.own = text.own
 
     def _find(self, key: Hashable) -> _Stream | None:
         """A stream of this redactor's own; a fork copies it before it is changed."""
@@ -351,7 +380,8 @@ class DeltaRedactor:
 def _save_stream(stream: _Stream) -> SavedText:
     tail = None if stream.swallowing is None else SavedTail.of(stream.swallowing)
     context = stream.context[-CONTEXT_CHARACTERS:]
-    return SavedText(context, stream.held, armed=stream.armed, calm=stream.calm, swallowing=tail)
+    own = OWN_SECRETS.to_record(stream.own)
+    return SavedText(context, stream.held, stream.armed, stream.calm, tail, own)
 
 
 def _is_plain(text: str) -> bool:
@@ -409,7 +439,7 @@ def _settle(stream: _Stream, *, at_end: bool = False) -> tuple[str, list[str]]:
     held = stream.held
     named = stream.armed or holds_separator(held)
     if not named and ("-" in held or "_" in held or holds_quote(held)):
-        near = stream.context + held
+        near = stream.context[-CONTEXT_CHARACTERS:] + held
         named = may_name_secret(near) or may_hold_option(near)
     context = stream.context[-CONTEXT_CHARACTERS if named else -_LOOK :]
     text = context + stream.held
@@ -484,8 +514,10 @@ def _find_opening(text: str, at: int, shown: int, names: list[int] | None) -> _O
     last_word = max(text.rfind(" "), text.rfind("\n"), text.rfind("\t")) + 1
     if match := _TOKENS.search(text, max(at, shown, last_word)):
         start = match.start()
-    if ("-" in text or "B" in text) and (match := _SPACED.search(text, max(at, shown))):
-        start = min(start, match.start())
+    first = max(at, shown)
+    if text.find("-", first) >= 0 or text.find("B", first) >= 0:
+        match = _SPACED.search(text, first)
+        start = min(start, match.start()) if match else start
     if names is None:
         return _Opening(start, start, is_named=ends_in_name(text))
     return _named_opening(text, at, start, names)

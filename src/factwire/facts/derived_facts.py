@@ -21,8 +21,7 @@ from factwire.facts.classes.class_tables import (
 )
 from factwire.facts.classes.specification import EventClass
 from factwire.facts.fact import Fact, id_of
-from factwire.facts.shapes import is_derived_id
-from factwire.facts.ui_origin import carry_origin, origin_of
+from factwire.facts.shapes import carry_origin, is_derived_id, origin_of
 
 
 def build_note(

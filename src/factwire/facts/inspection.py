@@ -45,11 +45,12 @@ from factwire.facts.limits import (
 )
 from factwire.facts.shapes import (
     decode_plain,
+    origin_of,
     read_checked_fact,
+    repeats_fact,
     shape_issues,
     shape_of,
 )
-from factwire.facts.ui_origin import origin_of, repeats_fact
 from factwire.facts.vocabulary import AnyShape, Shape
 
 _ENDED: Final = frozenset({"output-available", "output-error", "cancelled"})

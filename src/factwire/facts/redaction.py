@@ -31,9 +31,11 @@ from factwire.facts.derived_facts import build_note
 from factwire.facts.fact import Fact, id_of
 from factwire.facts.issues import path_step
 from factwire.facts.limits import NESTING_DEPTH
+from factwire.facts.own_secrets import OWN_SECRETS
 from factwire.facts.refs import REF_LISTS
 from factwire.facts.secret_key_names import (
     REDACTED,
+    may_name_secret,
     names_secret,
     secret_kind,
     secret_name,
@@ -41,11 +43,11 @@ from factwire.facts.secret_key_names import (
 )
 from factwire.facts.secret_shapes import (
     Secret,
+    find_ruled_secrets,
     find_secrets,
     is_assigned_secret,
     may_hold_login,
     may_hold_secret,
-    may_name_secret,
 )
 
 _DEPTH_RULE: Final = "depth"
@@ -66,17 +68,22 @@ class _Replacement(msgspec.Struct, frozen=True):
 
 
 def redact_text(text: str) -> tuple[str, list[str]]:
-    """The text with each secret replaced, and the rules that fired, in order."""
-    secrets = find_secrets(text)
+    """The text with each secret replaced, and the rules that fired: the operator's own come first,
+    and what they leave is searched by the others.
+    """
+    own: list[str] = []
+    if OWN_SECRETS.is_active and OWN_SECRETS.holds(text):
+        text, own = OWN_SECRETS.replace(text)
+    secrets = find_ruled_secrets(text)
     if not secrets:
-        return text, []
+        return text, own
     pieces: list[str] = []
     end = 0
     for secret in secrets:
         pieces += text[end : secret.start], REDACTED
         end = secret.end
     pieces.append(text[end:])
-    return "".join(pieces), [secret.rule for secret in secrets]
+    return "".join(pieces), [*own, *(secret.rule for secret in secrets)]
 
 
 _BREAK: Final = re.compile(r"[\s\"'`;&|<>$(){}\\]")

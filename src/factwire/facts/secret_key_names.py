@@ -16,9 +16,12 @@ from functools import lru_cache
 from typing import Final, cast
 
 __all__ = [
+    "NAME_PARTS",
     "REDACTED",
     "is_random",
+    "is_secret_word",
     "is_talk",
+    "may_name_secret",
     "names_secret",
     "secret_kind",
     "secret_name",
@@ -91,6 +94,15 @@ _WEAK: Final[Mapping[str, str]] = {
     "key": "key",
     "psk": "key",
 }
+
+NAME_PARTS: Final = (
+    "key", "token", "secret", "pass", "auth", "pw", "credential", "cookie", "bearer",
+    "signature", "jwt", "otp", "sess", "srf", "sid", "mfa", "psk", "mnemonic",
+    "identified", "pin",
+)  # fmt: skip
+"""Every name that names a secret, always or now and then, has one of these in it."""
+
+_WORDS: Final = re.compile(r"[A-Za-z][A-Za-z_. -]{0,63}")
 
 _PLAIN_KEYS: Final = frozenset((
     "cache", "composite", "config", "dedupe", "event", "field", "foreign", "group", "hash", "hot",
@@ -226,6 +238,21 @@ def secret_kind(key: str, value: object) -> str | None:
     if weak is not None and isinstance(value, str) and _is_weak_secret(weak, value):
         return weak
     return None
+
+
+def is_secret_word(text: str) -> bool:
+    """Whether a text is nothing but words that name secrets."""
+    words = _WORD.findall(text) if _WORDS.fullmatch(text) else []
+    return bool(words) and all(word.lower() in _SINGLE or word.lower() in _WEAK for word in words)
+
+
+def may_name_secret(name: str) -> bool:
+    """Whether a part of the name of a secret stands in a text."""
+    lowered = name.lower()
+    for part in NAME_PARTS:  # noqa: SIM110 - a loop is much faster than a generator here
+        if part in lowered:
+            return True
+    return False
 
 
 def secret_name(key: str) -> str | None:

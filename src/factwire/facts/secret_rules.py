@@ -542,3 +542,105 @@ def opening_pattern(steps: list[RuleStep]) -> str:
 
 def full_pattern(steps: list[RuleStep]) -> str:
     return "".join(step.full for step in steps)
+
+
+# Documentation writes xxxx where a secret would stand.
+_NO_FILLER: Final = rf"(?![{WORD}]{{0,24}}?[xX]{{4}})"
+
+
+class SecretTail(msgspec.Struct, frozen=True):
+    """How a confirmed secret goes on: a run of one class, and at most one closing mark."""
+
+    run: re.Pattern[str]
+    full: re.Pattern[str]
+    opening: re.Pattern[str]
+
+
+class SecretMatch(msgspec.Struct, frozen=True):
+    """One match: where its lead starts, where the value to hide starts and ends."""
+
+    start: int
+    value: int
+    end: int
+    rule: str
+    rest: SecretTail | None
+
+
+class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
+    rule: str
+    triggers: tuple[str, ...]
+    pattern: re.Pattern[str]
+    boundary: str
+    opening: str
+    rest: SecretTail | None
+    spaced: bool
+    loose: bool
+    begins_word: bool
+    anchor: re.Pattern[str] | None
+    digit: bool
+
+    def search(self, text: str, start: int) -> SecretMatch | None:
+        match = self.pattern.search(text, start) if self.anchor is None else None
+        # A search for literals skips what a search that begins with a boundary tries one by one.
+        while self.anchor and match is None and (found := self.anchor.search(text, start)):
+            match, start = self.pattern.match(text, found.start()), found.start() + 1
+        if match is None:
+            return None
+        return SecretMatch(match.start(), match.start(1), match.end(1), self.rule, self.rest)
+
+
+def tail_of(characters: str, closing: str = "") -> SecretTail:
+    run, close = run_step(characters, 0, None), parse_steps(closing)
+    end = f"(?:{full_pattern(close)})?+" if close else ""
+    return SecretTail(
+        run=re.compile(run.full),
+        full=re.compile(run.full + end),
+        opening=re.compile(opening_pattern([run, *close])),
+    )
+
+
+def _build_shape(row: SecretRule) -> SecretShape:
+    lead, value, rest, loose_lead = row.lead, row.value, row.rest, row.loose_lead
+    leads = parse_steps(lead, first=True)
+    values = parse_steps(value, first=not lead and loose_lead is None)
+    tail = [run_step(rest, 0, None)] if rest else []
+    close = parse_steps(row.closing)
+    last = values.pop()
+    need = rf"(?=[{rest}]{{0,200}}?[0-9])" if row.digit or row.mixed else ""
+    need += rf"(?=[{rest}]{{0,31}}?[A-Z])(?=[{rest}]{{0,31}}?[a-z])" if row.mixed else ""
+    body = "".join((_NO_FILLER if "]" in s.full else "") + s.full for s in values)
+    body += need + _NO_FILLER + last.full + full_pattern(tail)
+    body += f"(?:{full_pattern(close)})?+" if close else ""
+    before = loose_lead[0] if loose_lead else row.boundary + full_pattern(leads)
+    opening = opening_pattern([*leads, *values, last, *tail, *close])
+    if loose_lead:
+        opening = f"(?:{loose_lead[1]}()|{loose_lead[0]}(){opening})"
+    literals = (lead or value).split()[0].replace("~", " ").split("|")
+    anchor = None if loose_lead else _anchor_of(literals, [*leads, *values, last])
+    return SecretShape(
+        rule=row.rule,
+        triggers=row.triggers or tuple(literals),
+        pattern=re.compile(f"{before}({body})"),
+        boundary="" if loose_lead else row.boundary,
+        opening=opening,
+        rest=tail_of(rest, row.closing) if rest else None,
+        spaced="~" in lead + value,
+        loose=loose_lead is not None,
+        begins_word=row.boundary == BOUNDARY,
+        anchor=anchor,
+        digit=row.digit or row.mixed,
+    )
+
+
+def _anchor_of(literals: list[str], steps: list[RuleStep]) -> re.Pattern[str] | None:
+    """The literals with which a row begins; what follows a single sign has to fit, too."""
+    if literals[0][0] == "[":
+        return None
+    behind = f"(?={steps[1].full})" if len(literals[0]) == 1 else ""
+    return re.compile(f"(?:{'|'.join(map(re.escape, literals))}){behind}")
+
+
+SECRET_SHAPES: Final[tuple[SecretShape, ...]] = tuple(
+    map(_build_shape, (*SECRET_RULES, *GITLEAKS_RULES))
+)
+"""Literals come first in a row, so that a search for them can be skipped where none occurs."""

@@ -21,127 +21,21 @@ from typing import Final
 
 import msgspec
 
+from factwire.facts.own_secrets import OWN_SECRETS
 from factwire.facts.secret_key_names import (
+    NAME_PARTS,
     is_random,
     is_talk,
     secret_name,
     weak_name,
 )
 from factwire.facts.secret_rules import (
-    BOUNDARY,
-    GITLEAKS_RULES,
     NOT_REDACTED,
-    SECRET_RULES,
-    WORD,
-    RuleStep,
-    SecretRule,
-    full_pattern,
-    opening_pattern,
-    parse_steps,
-    run_step,
+    SECRET_SHAPES,
+    SecretMatch,
+    SecretTail,
+    tail_of,
 )
-
-# Documentation writes xxxx where a secret would stand.
-_NO_FILLER: Final = rf"(?![{WORD}]{{0,24}}?[xX]{{4}})"
-
-
-class SecretTail(msgspec.Struct, frozen=True):
-    """How a confirmed secret goes on: a run of one class, and at most one closing mark."""
-
-    run: re.Pattern[str]
-    full: re.Pattern[str]
-    opening: re.Pattern[str]
-
-
-class SecretMatch(msgspec.Struct, frozen=True):
-    """One match: where its lead starts, where the value to hide starts and ends."""
-
-    start: int
-    value: int
-    end: int
-    rule: str
-    rest: SecretTail | None
-
-
-class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
-    rule: str
-    triggers: tuple[str, ...]
-    pattern: re.Pattern[str]
-    boundary: str
-    opening: str
-    rest: SecretTail | None
-    spaced: bool
-    loose: bool
-    begins_word: bool
-    anchor: re.Pattern[str] | None
-    digit: bool
-
-    def search(self, text: str, start: int) -> SecretMatch | None:
-        match = self.pattern.search(text, start) if self.anchor is None else None
-        # A search for literals skips what a search that begins with a boundary tries one by one.
-        while self.anchor and match is None and (found := self.anchor.search(text, start)):
-            match, start = self.pattern.match(text, found.start()), found.start() + 1
-        if match is None:
-            return None
-        return SecretMatch(match.start(), match.start(1), match.end(1), self.rule, self.rest)
-
-
-def tail_of(characters: str, closing: str = "") -> SecretTail:
-    run, close = run_step(characters, 0, None), parse_steps(closing)
-    end = f"(?:{full_pattern(close)})?+" if close else ""
-    return SecretTail(
-        run=re.compile(run.full),
-        full=re.compile(run.full + end),
-        opening=re.compile(opening_pattern([run, *close])),
-    )
-
-
-def _build_shape(row: SecretRule) -> SecretShape:
-    lead, value, rest, loose_lead = row.lead, row.value, row.rest, row.loose_lead
-    leads = parse_steps(lead, first=True)
-    values = parse_steps(value, first=not lead and loose_lead is None)
-    tail = [run_step(rest, 0, None)] if rest else []
-    close = parse_steps(row.closing)
-    last = values.pop()
-    need = rf"(?=[{rest}]{{0,200}}?[0-9])" if row.digit or row.mixed else ""
-    need += rf"(?=[{rest}]{{0,31}}?[A-Z])(?=[{rest}]{{0,31}}?[a-z])" if row.mixed else ""
-    body = "".join((_NO_FILLER if "]" in s.full else "") + s.full for s in values)
-    body += need + _NO_FILLER + last.full + full_pattern(tail)
-    body += f"(?:{full_pattern(close)})?+" if close else ""
-    before = loose_lead[0] if loose_lead else row.boundary + full_pattern(leads)
-    opening = opening_pattern([*leads, *values, last, *tail, *close])
-    if loose_lead:
-        opening = f"(?:{loose_lead[1]}()|{loose_lead[0]}(){opening})"
-    literals = (lead or value).split()[0].replace("~", " ").split("|")
-    anchor = None if loose_lead else _anchor_of(literals, [*leads, *values, last])
-    return SecretShape(
-        rule=row.rule,
-        triggers=row.triggers or tuple(literals),
-        pattern=re.compile(f"{before}({body})"),
-        boundary="" if loose_lead else row.boundary,
-        opening=opening,
-        rest=tail_of(rest, row.closing) if rest else None,
-        spaced="~" in lead + value,
-        loose=loose_lead is not None,
-        begins_word=row.boundary == BOUNDARY,
-        anchor=anchor,
-        digit=row.digit or row.mixed,
-    )
-
-
-def _anchor_of(literals: list[str], steps: list[RuleStep]) -> re.Pattern[str] | None:
-    """The literals with which a row begins; what follows a single sign has to fit, too."""
-    if literals[0][0] == "[":
-        return None
-    behind = f"(?={steps[1].full})" if len(literals[0]) == 1 else ""
-    return re.compile(f"(?:{'|'.join(map(re.escape, literals))}){behind}")
-
-
-SECRET_SHAPES: Final[tuple[SecretShape, ...]] = tuple(
-    map(_build_shape, (*SECRET_RULES, *GITLEAKS_RULES))
-)
-"""Literals come first in a row, so that a search for them can be skipped where none occurs."""
-
 
 ASSIGNMENT_RULE: Final = "assignment"
 
@@ -211,14 +105,8 @@ _BEHIND_NAME: Final = re.compile(
 )
 _SPACED_NAME: Final = re.compile(r"--|[A-Z0-9]_|_[A-Z0-9]")
 
-_NAME_PARTS: Final = (
-    "key", "token", "secret", "pass", "auth", "pw", "credential", "cookie", "bearer",
-    "signature", "jwt", "otp", "sess", "srf", "sid", "mfa", "psk", "mnemonic",
-    "identified", "pin",
-)  # fmt: skip
-"""Every name that names a secret, always or now and then, has one of these in it."""
-
 _NAME_SIGNS: Final = f"{ascii_letters}{digits}_.-"
+_NAME_START: Final = re.compile(r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt]))[A-Za-z0-9_.-]")
 _NAME_REACH: Final = 72
 """Characters between the start of a lead and any part of its name, at most."""
 
@@ -276,7 +164,7 @@ def find_names(text: str, shown: int = 0) -> list[int]:
     if len(lowered) != len(text):  # A few letters become two.
         lowered = "".join(sign.lower() if sign.isascii() else sign for sign in text)
     places: list[int] = []
-    for part in _NAME_PARTS:
+    for part in NAME_PARTS:
         place = lowered.find(part) if part in lowered else -1
         while place >= 0:
             if (behind := _BEHIND_NAME.match(text, place)) and (
@@ -305,14 +193,16 @@ def _leads_near(
 ) -> Iterator[re.Match[str]]:
     """Every lead that has one of the names in it, from `start` on."""
     while (at := bisect_left(names, start)) < len(names):
-        before = text[max(start, names[at] - _NAME_REACH) : names[at]]
+        name = names[at]
+        before = text[max(start, name - _NAME_REACH) : name]
         # The name may be the second of two words.
         others = before.rstrip(_NAME_SIGNS).removesuffix(" ").rstrip(_NAME_SIGNS)
-        lead = leads.search(text, names[at] - len(before) + len(others))
-        if lead is None:
-            return
-        yield lead
-        start = lead.start() + 1
+        start = name + 1
+        for word in _NAME_START.finditer(text, name - len(before) + len(others), start):
+            if lead := leads.match(text, word.start()):
+                yield lead
+                start = lead.start() + 1
+                break
 
 
 def _search_lead(
@@ -612,6 +502,18 @@ class Secret(msgspec.Struct, frozen=True):
 
 def find_secrets(text: str) -> list[Secret]:
     """All secrets in a text, in order, never overlapping."""
+    found = find_ruled_secrets(text)
+    if not OWN_SECRETS.is_active or not (own := OWN_SECRETS.find(text)):
+        return found
+    merged: list[Secret] = []
+    for each in sorted([Secret(*span) for span in own] + found, key=lambda each: each.start):
+        last = merged.pop() if merged and each.start < merged[-1].end else each
+        merged.append(Secret(last.start, max(last.end, each.end), last.rule))
+    return merged
+
+
+def find_ruled_secrets(text: str) -> list[Secret]:
+    """Those that the rules find, and not the operator's own."""
     if len(text) < SHORTEST:
         return []
     return [Secret(found.value, found.end, found.rule) for found in scan_secrets(text, 0)]
@@ -637,7 +539,7 @@ def _start_of(match: SecretMatch) -> int:
 
 def _searches_for(text: str, names: list[int]) -> list[Callable[[str, int], SecretMatch | None]]:
     searches: list[Callable[[str, int], SecretMatch | None]] = [
-        SECRET_SHAPES[order].search for order in sorted(set(_find_tokens(text)))
+        SECRET_SHAPES[order].search for order in sorted(_find_tokens(text))
     ]
     if names:
         searches += (partial(_search_lead, leads, names) for leads in _LEADS)
@@ -719,7 +621,7 @@ _BARE_TRIGGERS: Final = tuple(
 
 def may_hold_secret(text: str) -> bool:
     """Whether a search is worth it: false means that there is no secret in the text."""
-    return (
+    return (OWN_SECRETS.is_active and OWN_SECRETS.holds(text)) or (
         len(text) >= SHORTEST
         and (len(text) > _GLANCED or _ANY_SIGN.search(text) or _has_bare_trigger(text))
         and (
@@ -737,10 +639,12 @@ CAPITAL_NAME: Final = re.compile(r"(?:^|[A-Z0-9])_(?:[A-Z0-9]|$)")
 
 def may_hold_token(text: str) -> bool:
     """The same for secrets that no name comes before."""
+    if len(text) > _GLANCED:
+        return bool(_find_tokens(text))
     return (
         len(text) >= SHORTEST
-        and (len(text) > _GLANCED or _TOKEN_SIGN.search(text) or _has_bare_trigger(text))
-        and next(_find_tokens(text), None) is not None
+        and (_TOKEN_SIGN.search(text) is not None or _has_bare_trigger(text))
+        and next(_search_tokens(text), None) is not None
     )
 
 
@@ -748,8 +652,59 @@ def _has_bare_trigger(text: str) -> bool:
     return "." in text and any(trigger in text for trigger in _BARE_TRIGGERS)
 
 
-def _find_tokens(text: str) -> Iterator[int]:
+class _CleanWords:
+    """Words between white space without a trigger: most of a text is words that came before.
+    Bounded by starting over, which costs one more search of each.
+    """
+
+    def __init__(self) -> None:
+        self._words: set[str] = set()
+
+    def select_others(self, text: str) -> str:
+        """The words of a text that have a trigger, or that have not been seen."""
+        words = text.split()
+        if self._words.issuperset(words):
+            return ""
+        return " ".join(set(words).difference(self._words))
+
+    def learn(self, text: str) -> None:
+        if len(self._words) > _WORDS_KEPT:
+            self._words.clear()
+        # An address counts only beside a sign that may stand in another word.
+        self._words.update(
+            word for word in text.split() if len(word) <= _LONGEST_KEPT and "://" not in word
+        )
+
+
+_WORDS_KEPT: Final = 32_768
+_LONGEST_KEPT: Final = 48
+_CLEAN_WORDS: Final = _CleanWords()
+
+
+def _find_tokens(text: str) -> set[int]:
     """The rows of which a trigger stands in a text."""
+    if len(text) <= _GLANCED:
+        return set(_search_tokens(text))
+    others = _CLEAN_WORDS.select_others(text)
+    if "://" in others and "@" in text:
+        others += " @"
+    found = set(_search_tokens(others)) if others else set[int]()
+    if others and not found:
+        _CLEAN_WORDS.learn(others)
+    if "B" in text:
+        found.update(order for trigger, order in _SPACED_TRIGGERS if trigger in text)
+    return found
+
+
+_SPACED_TRIGGERS: Final = tuple(
+    (trigger, order)
+    for order, shape in enumerate(SECRET_SHAPES)
+    for trigger in shape.triggers
+    if " " in trigger
+)
+
+
+def _search_tokens(text: str) -> Iterator[int]:
     # Looking for one character is many times cheaper than looking for two, hence the tables.
     for mark, endings in _MARKS:
         if mark in text:
@@ -783,12 +738,3 @@ def _is_boundary(text: str, start: int) -> bool:
     if not (before.isascii() and before.isalnum()):
         return True
     return "\\" in text[start - 2 : start - 1] or "%" in text[max(start - 3, 0) : start]
-
-
-def may_name_secret(name: str) -> bool:
-    """Whether a part of the name of a secret stands in a text."""
-    lowered = name.lower()
-    for part in _NAME_PARTS:  # noqa: SIM110 - a loop is much faster than a generator here
-        if part in lowered:
-            return True
-    return False

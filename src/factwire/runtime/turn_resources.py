@@ -14,6 +14,7 @@ import msgspec
 
 from factwire.journal.blobs import BlobStore, FileBlobs
 from factwire.runtime.configuration.configuration import OUTPUT_BYTES, Configuration, McpServer
+from factwire.runtime.configuration.resolution import declare_redaction
 from factwire.runtime.errors import WorkspaceNotAllowed
 from factwire.runtime.limits import ACTIVE_TURNS, APPROVAL_SECONDS, INTERRUPT_SECONDS, TURN_SECONDS
 from factwire.runtime.policy import Policy
@@ -48,7 +49,8 @@ def open_blob_store(configuration: Configuration) -> BlobStore:
 
 
 def build_turn_resources(configuration: Configuration, blobs: BlobStore) -> TurnResources:
-    """The means that a configuration grants."""
+    """The means that a configuration grants; the secrets that it names are hidden from now on."""
+    declare_redaction(configuration.redaction)
     processes = Processes(configuration.data, workspaces=configuration.workspaces, blobs=blobs)
     wanted = configuration.sandbox
     scheme, _, rest = configuration.journal.partition(":")

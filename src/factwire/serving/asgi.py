@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
+from factwire.facts import redact_text
+
 PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 
 
@@ -49,13 +51,13 @@ class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 
 def to_document(problem: Problem, trace_id: str) -> dict[str, Any]:
-    """A problem as its JSON document."""
+    """A problem as its JSON document; what a client sent may stand in it, a secret may not."""
     document = ProblemDocument(
         type=f"urn:factwire:problem:{problem.code}",
         title=HTTPStatus(problem.status).phrase,
         status=problem.status,
         code=problem.code,
-        detail=problem.detail,
+        detail=redact_text(problem.detail)[0],
         trace_id=trace_id,
     )
     plain: dict[str, Any] = msgspec.to_builtins(document)

@@ -387,7 +387,7 @@ async def decide_approval(edge: EdgeContext, row: Approval, decided: OutsideDeci
             tool_call_id=row.tool_call_id,
             edge_id=edge.edge_id,
         )
-        records = await edge.append(redact_fact(fact).fact)
+        records = await edge.append(fact)
     return records.approvals.get(row.approval_id) or row
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from factwire.edge.limits import NAME_CHARACTERS, PROMPT_CHARACTERS
 from factwire.facts.resources import Run, SteerAnswer, TokenScope
+from factwire.facts.secret_shapes import find_secrets
 from factwire.runtime.limits import RULE_SECONDS
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=NAME_CHARACTERS)]
@@ -22,7 +23,15 @@ Reason = Annotated[str, msgspec.Meta(max_length=10_000)]
 class RequestBody(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"
 ):
-    """The base of every request body."""
+    """The base of every request body. Names are redacted where they are written; an id would be
+    another one then, so one with a secret in it is refused.
+    """
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name) if name.endswith("_id") else None
+            if isinstance(value, str) and find_secrets(value):
+                raise ValueError(f"{name} must be an id without a secret in it")
 
 
 class ProjectBody(RequestBody, frozen=True):

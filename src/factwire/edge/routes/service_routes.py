@@ -25,6 +25,7 @@ from factwire.edge.routes.request_context import (
     person_of,
     retention_of,
 )
+from factwire.facts import redact_text
 from factwire.facts.resources import (
     AgentRow,
     Agents,
@@ -156,7 +157,8 @@ async def create_token(request: EdgeRequest, data: JSONBody[TokenBody]) -> Creat
     """Create a named token with limited scopes; the response is the only one with its secret."""
     scopes = tuple(sorted(set(data.scopes)))
     store = access_of(request).tokens
-    row, secret = store.create(new_id(request, "tok"), data.name.strip() or data.name, scopes)
+    name, _ = redact_text(data.name.strip() or data.name)
+    row, secret = store.create(new_id(request, "tok"), name, scopes)
     return CreatedToken(**msgspec.structs.asdict(row), token=secret)
 
 

@@ -26,6 +26,7 @@ from typing import Final, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
+from factwire.facts.own_secrets import OWN_SECRETS
 from factwire.facts.refs import REF_KINDS, Ref, RefKind, parse_ref
 from factwire.journal.errors import JournalError
 from factwire.journal.protocol import Journal
@@ -291,6 +292,15 @@ class BlobStat(msgspec.Struct, frozen=True, kw_only=True):
 
     bytes: int
     stored_at: float
+
+
+def without_own_secrets(content: Content) -> Content:
+    """Content as it may be stored: without what the operator's settings name as secret. What
+    arrives in pieces was made of redacted facts and output.
+    """
+    if OWN_SECRETS.is_active and isinstance(content, bytes):
+        return OWN_SECRETS.clean_bytes(content)
+    return content
 
 
 class CollectedBlobs(msgspec.Struct, frozen=True, kw_only=True):

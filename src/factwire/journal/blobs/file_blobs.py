@@ -41,6 +41,7 @@ from factwire.journal.blobs.blob_store import (
     stream_pieces,
     translate_read_errors,
     translate_write_errors,
+    without_own_secrets,
 )
 
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
@@ -59,6 +60,7 @@ class FileBlobs:
         self._clock = time_ns
 
     async def put(self, content: Content, *, kind: RefKind) -> Ref:
+        content = without_own_secrets(content)
         with translate_write_errors():
             if isinstance(content, bytes):
                 digest = sha256(content).hexdigest()

@@ -37,6 +37,7 @@ from factwire.journal.blobs.blob_store import (
     stream_pieces,
     translate_read_errors,
     translate_write_errors,
+    without_own_secrets,
 )
 
 REFRESH: Final = 6 * 60 * 60.0
@@ -92,6 +93,7 @@ class ObjectBlobs:
         self._name = re.compile(re.escape(prefix) + "([0-9a-f]{64})")
 
     async def put(self, content: Content, *, kind: RefKind) -> Ref:
+        content = without_own_secrets(content)
         with SpooledTemporaryFile[bytes](max_size=_SPOOL_IN_MEMORY) as spool:
             sealer = Sealer()
             async for block in cut_blocks(stream_pieces(content)):

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
+from factwire.facts.own_secrets import MOST_PATTERNS, OwnPattern, PatternError, compile_pattern
 from factwire.facts.secret_key_names import secret_name
 from factwire.facts.secret_shapes import find_secrets
 from factwire.journal import JOURNAL_SCHEMES
@@ -104,6 +105,15 @@ class RetentionSettings(msgspec.Struct, frozen=True, kw_only=True):
     every_seconds: float = RETENTION_SECONDS
 
 
+class RedactionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What is a secret here, beside what the rules find. `never_store` has names of variables,
+    globs of such names, and absolute paths of files with lines `NAME=VALUE`; never a value.
+    """
+
+    patterns: tuple[OwnPattern, ...] = ()
+    never_store: tuple[str, ...] = ()
+
+
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be set. Paths are absolute; an empty list of workspaces allows none."""
 
@@ -120,6 +130,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     retry: RetryPolicy = RetryPolicy()
     retention: RetentionSettings = RetentionSettings()
+    redaction: RedactionSettings = RedactionSettings()
 
 
 _TRUE: Final = ("1", "true", "yes", "on")
@@ -360,6 +371,47 @@ def _parse_json(value: str, expected: str) -> object:
         raise InvalidValue(f"{expected} as JSON") from error
 
 
+_PATTERN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
+_VARIABLE_GLOB: Final = re.compile(r"[A-Za-z0-9_*?]{1,100}")
+_LEAST_OF_GLOB: Final = 3
+
+
+def read_patterns(value: Any, base: ValueBase) -> tuple[OwnPattern, ...]:
+    """A table of names and regular expressions, each of which can be used."""
+    table = options(value, base)
+    typed = msgspec.structs.replace(base, textual=False)
+    if len(table) > MOST_PATTERNS or not all(map(_PATTERN_NAME.fullmatch, table)):
+        raise InvalidValue(f"a table of at most {MOST_PATTERNS} names and regular expressions")
+    found = tuple(OwnPattern(name, read_text(each, typed)) for name, each in table.items())
+    for own in found:
+        try:
+            compile_pattern(own)
+        except PatternError as error:
+            raise InvalidValue(f"for {own.name!r} {error}") from error
+    return found
+
+
+def read_never_store(value: Any, base: ValueBase) -> tuple[str, ...]:
+    """Names and globs as they are, files as absolute paths."""
+    wanted = "a list of names of variables, globs of them, and .env files"
+    return tuple(
+        _read_never_store_entry(read_text(item, base), base)
+        for item in read_list(value, base, wanted)
+    )
+
+
+def _read_never_store_entry(entry: str, base: ValueBase) -> str:
+    if "/" in entry or entry.startswith(".") or entry.endswith(".env"):
+        return read_path(entry, base)
+    letters = entry.replace("*", "").replace("?", "")
+    if not _VARIABLE_GLOB.fullmatch(entry) or len(letters) < _LEAST_OF_GLOB:
+        raise InvalidValue(
+            f"names of variables, globs with at least {_LEAST_OF_GLOB} characters that are no "
+            "wildcards, and .env files; not a value itself"
+        )
+    return entry
+
+
 SERVER_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?")
 """What a server may be called: its name is part of its tools' names."""
 
@@ -469,6 +521,18 @@ _ROWS: Final = (
     ),
     Setting("retention.compact", read_boolean, "Remove deltas of complete texts."),
     Setting("retention.every_seconds", seconds, "How often an Edge removes them."),
+    Setting(
+        "redaction.patterns",
+        read_patterns,
+        "Regular expressions of your own secrets, by name; combined from all sources.",
+        gathers=True,
+    ),
+    Setting(
+        "redaction.never_store",
+        read_never_store,
+        "Variables and .env files whose values are never stored; combined from all sources.",
+        gathers=True,
+    ),
 )
 
 SETTINGS: Final[dict[str, Setting]] = {row.key: row for row in _ROWS}

@@ -5,15 +5,18 @@ secret.
 """
 
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from factwire.facts import redact_value
+from factwire.facts.own_secrets import MOST_VALUES, OWN_SECRETS, is_usable_value
 from factwire.journal.atomic_files import read_regular_file
 from factwire.runtime.configuration.configuration import (
     NAMED,
@@ -23,6 +26,7 @@ from factwire.runtime.configuration.configuration import (
     Limits,
     McpServer,
     PolicySettings,
+    RedactionSettings,
     RetentionSettings,
     SandboxSettings,
     ValueBase,
@@ -56,6 +60,7 @@ _GROUPS: Final[dict[str, type[msgspec.Struct]]] = {
     "limits": Limits,
     "retry": RetryPolicy,
     "retention": RetentionSettings,
+    "redaction": RedactionSettings,
 }
 
 
@@ -181,6 +186,15 @@ def load_configuration(
     nobody has trusted is left out, and the answer names it.
     """
     variables = os.environ if environment is None else environment
+    layers, untrusted = _read_layers(folder, flags, variables)
+    state = find_xdg_folder(variables, "XDG_STATE_HOME", ".local", "state")
+    resolved = resolve(layers, str(state))
+    return msgspec.structs.replace(resolved, untrusted=untrusted)
+
+
+def _read_layers(
+    folder: Path | None, flags: Sequence[tuple[str, str]], variables: Mapping[str, str]
+) -> tuple[tuple[Layer, ...], UntrustedProject | None]:
     place = (folder or Path.cwd()).absolute()
     home = variables.get("HOME") or str(Path.home())
     text_base = ValueBase(str(place), home, textual=True)
@@ -192,9 +206,94 @@ def load_configuration(
         project,
         _layer("user", user, home) if _exists(user) else Layer(),
     )
-    state = find_xdg_folder(variables, "XDG_STATE_HOME", ".local", "state")
-    resolved = resolve(layers, str(state))
-    return msgspec.structs.replace(resolved, untrusted=untrusted)
+    return layers, untrusted
+
+
+class DeclaredRedaction(msgspec.Struct, frozen=True, kw_only=True):
+    """What counts as a secret by the operator's settings: how much, and never what. `ignored` are
+    the names of values that cannot be hidden, `missing` the files that are not there.
+    """
+
+    patterns: int = 0
+    values: int = 0
+    ignored: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def load_redaction(
+    folder: Path | None = None, *, environment: Mapping[str, str] | None = None
+) -> DeclaredRedaction:
+    """Declare the operator's own secrets that hold in a folder, for whoever needs no other setting;
+    raises `ConfigurationError` for what is wrong with these settings alone.
+    """
+    variables = os.environ if environment is None else environment
+    layers, _ = _read_layers(folder, (), variables)
+    own = tuple(Layer(*map(_keep_redaction, (layer.values, layer.problems))) for layer in layers)
+    return declare_redaction(resolve(own, "").configuration.redaction, variables)
+
+
+def _keep_redaction(rows: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(row for row in rows if (row.key or "").startswith("redaction"))
+
+
+def declare_redaction(
+    settings: RedactionSettings, environment: Mapping[str, str] | None = None
+) -> DeclaredRedaction:
+    """Have this process replace what the settings name, everywhere, from now on; raises
+    `ConfigurationError` for a file that cannot be read.
+    """
+    variables = os.environ if environment is None else environment
+    values: dict[str, str] = {}
+    missing: list[str] = []
+    for entry in settings.never_store:
+        if not Path(entry).is_absolute():
+            values |= {v: name for name, v in variables.items() if v and fnmatchcase(name, entry)}
+        elif _exists(Path(entry)):
+            values |= {value: name for name, value in _read_assignments(Path(entry)) if value}
+        else:
+            missing.append(entry)
+    usable = {value: name for value, name in values.items() if is_usable_value(value)}
+    if len(usable) > MOST_VALUES:
+        raise _never_store_error(f"at most {MOST_VALUES} values", f"{len(usable)}")
+    OWN_SECRETS.declare(settings.patterns, usable)
+    return DeclaredRedaction(
+        patterns=len(settings.patterns),
+        values=len(usable),
+        ignored=tuple(sorted({name for value, name in values.items() if value not in usable})),
+        missing=tuple(missing),
+    )
+
+
+def _never_store_error(expected: str, got: str) -> ConfigurationError:
+    key = "redaction.never_store"
+    problem = ConfigurationProblem(
+        code="wrong_value", where=key, key=key, expected=expected, got=got
+    )
+    return ConfigurationError((problem,))
+
+
+_ASSIGNMENT: Final = re.compile(
+    r"""^[ \t]*+(?:export[ \t]++)?+(?P<name>[A-Za-z_][A-Za-z0-9_.-]*+)[ \t]*+[=:][ \t]*+
+    (?:'(?P<single>[^']*+)'|"(?P<double>(?:[^"\\]|\\.)*+)"|`(?P<back>[^`]*+)`|(?P<bare>[^\r\n]*+))""",
+    re.MULTILINE | re.DOTALL | re.VERBOSE,
+)
+_COMMENT: Final = re.compile(r"[ \t]++#.*+")
+_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def _read_assignments(file: Path) -> Iterator[tuple[str, str]]:
+    """Name and value of each line `NAME=VALUE`. Quotes and a comment behind a value are no part of
+    it; an escaped text counts as it is written, too.
+    """
+    for found in _ASSIGNMENT.finditer(_decode_content(file, _read_file(file))):
+        name, bare, double = found["name"], found["bare"], found["double"]
+        if bare is not None:
+            yield name, _COMMENT.sub("", bare).strip()
+        elif double is None:
+            yield name, found["single"] or found["back"] or ""
+        else:
+            yield name, double
+            yield name, re.sub(r"(?s)\\(.)", lambda sign: _ESCAPES.get(sign[1], sign[1]), double)
 
 
 def _project_layer(
@@ -257,22 +356,30 @@ def _layer(source: SourceKind, file: Path, home: str) -> Layer:
 
 
 def _parse_file(file: Path) -> tuple[str, dict[str, Any]]:
+    return _parse_content(file, _read_file(file))
+
+
+def _read_file(file: Path) -> bytes:
     try:
-        data, _ = read_regular_file(file, LARGEST_FILE + 1)
+        return read_regular_file(file, LARGEST_FILE + 1)[0]
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise _unreadable_error(file, "a file that can be read", reason) from error
-    return _parse_content(file, data)
 
 
-def _parse_content(file: Path, data: bytes) -> tuple[str, dict[str, Any]]:
+def _decode_content(file: Path, data: bytes) -> str:
     if len(data) > LARGEST_FILE:
         raise _unreadable_error(file, f"at most {LARGEST_FILE} bytes", "more")
     try:
-        content = data.decode("utf-8")
-        return content, tomllib.loads(content)
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise _unreadable_error(file, "text in UTF-8", f"byte {error.start} that is not") from error
+
+
+def _parse_content(file: Path, data: bytes) -> tuple[str, dict[str, Any]]:
+    content = _decode_content(file, data)
+    try:
+        return content, tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise _unreadable_error(file, "TOML", f"an error in it: {error}") from error
     except RecursionError as error:

@@ -19,6 +19,7 @@ from factwire.journal.blobs import BlobStore, FileBlobs, MemoryBlobs
 from factwire.projection import Changes, Projection, ProjectionState
 from factwire.projection.actions import Action
 from factwire.runtime.action_requests import ActionRequests
+from factwire.runtime.configuration.resolution import load_redaction
 from factwire.runtime.errors import GateRefused, TurnAlreadyActive, TurnFailed
 from factwire.runtime.limits import DECISION_WAIT_SECONDS, EDGE_OUTAGE_SECONDS
 from factwire.runtime.mint import FactScope, Mint
@@ -207,7 +208,8 @@ def _to_refusal(problem: "EdgeProblem") -> GateRefused:
 
 class Recorder:
     """Records turns of one thread; an async context manager. `journal` is a journal, the URL of
-    one, or the address of a running Edge, with the `token` for it.
+    one, or the address of a running Edge, with the `token` for it. What the configuration of the
+    current folder names as secret is hidden; one that cannot be used is a `ConfigurationError`.
     """
 
     def __init__(
@@ -239,6 +241,7 @@ class Recorder:
         self._fetching: dict[str, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
+        load_redaction()
         try:
             store, projection = await self._open_store()
         except BaseException:

@@ -19,6 +19,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Self
 
+from factwire.runtime.configuration import load_redaction
 from factwire.runtime.mint import new_id
 from factwire.sources.kit.observed_run import (
     ObservedFactBuilder,
@@ -165,9 +166,11 @@ def observe(
 
     `sdks` are those to observe, of `langgraph`, `openai-agents` and `pydantic-ai`; all that are
     installed, if none are named. Each run is a thread of its own, except in `with
-    factwire.thread("…")`, or if `thread` names one for all.
+    factwire.thread("…")`, or if `thread` names one for all. What the configuration of the current
+    folder names as secret is hidden; one that cannot be used is a `ConfigurationError`.
     """
     wanted = _find_installed(sdks)
+    load_redaction()
     sink = _make_sink(edge, token, journal)
     sink().close()  # Whatever is wrong with it is said here.
     if not _one_at_a_time.acquire(blocking=False):
