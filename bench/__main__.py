@@ -11,6 +11,7 @@ from bench import (
     journal_nats,
     journal_postgres,
     journal_sqlite,
+    mirror,
     projection,
     runtime,
     sources,
@@ -28,6 +29,7 @@ GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
     "sources": ("Sources: one core, lines of other agents to facts", sources.rows),
     "edge": ("Edge: from a request to every reader", edge_path.rows),
     "fanout": ("Edge: one core, facts to many sockets", edge_fanout.rows),
+    "hub": ("Hub: a journal to its mirror", mirror.rows),
     "evidence": ("Evidence: a pack of a million facts", evidence.rows),
     "workbench": ("Workbench: in Chromium, from a key to the picture", workbench.rows),
 }
