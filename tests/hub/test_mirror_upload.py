@@ -2,13 +2,21 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from factwire.edge.hub_upload import CHAIN_MEDIA_TYPE, HubTarget, HubUpload, UploadUnsupported
+from factwire.edge.hub_upload import (
+    CHAIN_MEDIA_TYPE,
+    UPLOAD_FILE,
+    HubTarget,
+    HubUpload,
+    UploadUnsupported,
+)
 from factwire.edge.startup import EdgeSettings
 from factwire.journal import ChainPoint
 from factwire.journal.sqlite.journal import SqliteJournal
@@ -137,6 +145,19 @@ async def test_retention_waits_for_the_hub_and_the_mirror_keeps_what_then_goes(
                 free = await edge.post("/v1/retention/runs", {"keepFacts": 1, "compact": True})
                 if free.get("facts", 0) + free.get("deltas", 0) > 0:
                     break
+
+
+@pytest.mark.requirement("mirror.free")
+@pytest.mark.asyncio
+async def test_an_edge_without_a_hub_pays_nothing_for_one(tmp_path: Path):
+    code = "import sys, factwire.edge.startup; sys.exit('httpx' in sys.modules)"
+    assert (await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code])).returncode == 0
+    async with running_edge(tmp_path) as edge:
+        await edge.allow_all((await edge.start("alone"))["runId"])
+        followers = (await edge.machine.journal.stats()).followers
+        assert [each.name for each in followers if "hub" in each.name] == []
+        assert [task for task in asyncio.all_tasks() if "hub" in task.get_name()] == []
+        assert not (edge.machine.data / UPLOAD_FILE).exists()
 
 
 @pytest.mark.asyncio

@@ -347,6 +347,7 @@ MIRROR_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "mirror.reading": "Everything that is read from an Edge's journal is read the same from "
         "its mirror, with the same cursors, also while the Edge is off.",
         "mirror.device": "What needs the device is refused by its mirror with a code that says so.",
+        "mirror.free": "An Edge without a Hub loads, holds and writes nothing for one.",
         "mirror.killed": "After kills of Edge, Hub and both under load, nothing acknowledged is "
         "lost, and the mirror equals the original byte for byte.",
     },

@@ -16,9 +16,8 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import httpx
 import msgspec
 
 from factwire.edge.edge_context import EdgeContext
@@ -40,6 +39,9 @@ from factwire.journal.chunks import ChainBatch
 from factwire.journal.followers import ReaderPosition
 from factwire.journal.sqlite.journal import SqliteJournal
 from factwire.serving.logs import logger
+
+if TYPE_CHECKING:
+    import httpx
 
 UPLOAD_FILE: Final = "hub-upload.json"
 CHAIN_MEDIA_TYPE: Final = "application/vnd.factwire.chain+msgpack"
@@ -101,6 +103,10 @@ class HubRefused(Exception):
         super().__init__(f"{code}: {detail}")
 
 
+class HubUnreachable(Exception):
+    """The Hub did not answer, or not to the end."""
+
+
 class UploadUnsupported(Exception):
     """The journal of this Edge cannot be uploaded."""
 
@@ -147,6 +153,9 @@ class HubUpload:
                 await asyncio.gather(task, return_exceptions=True)
 
     async def _run(self, hold: ReaderPosition) -> None:
+        # Here, because an Edge without a Hub should not load it.
+        import httpx  # noqa: PLC0415
+
         async with httpx.AsyncClient(
             base_url=self._target.url,
             headers={"authorization": f"Bearer {self._target.token}"},
@@ -155,14 +164,14 @@ class HubUpload:
             while True:
                 await self._try_session(http, hold)
 
-    async def _try_session(self, http: httpx.AsyncClient, hold: ReaderPosition) -> None:
+    async def _try_session(self, http: "httpx.AsyncClient", hold: ReaderPosition) -> None:
         try:
             await self._upload(http, hold)
         except ChainPointUnknown:
             _log.warning("hub_mirror_restarted", hub=self._target.url)
             self._restart = True
-        except (httpx.HTTPError, HubRefused, msgspec.MsgspecError) as error:
-            self._note_trouble(str(error) or type(error).__name__)
+        except (HubUnreachable, HubRefused, msgspec.MsgspecError) as error:
+            self._note_trouble(str(error))
             self._pause = min(UPLOAD_PAUSE_SECONDS_MOST, 2 * self._pause or UPLOAD_PAUSE_SECONDS)
             self._move_hold(hold)
             await self._sleep(self._pause * (1 + self._chance()) / 2)
@@ -176,7 +185,7 @@ class HubUpload:
         """Retention waits for the Hub, but not for ever."""
         hold.position = max(self.acked, self._edge.feed.cursor.seq - UPLOAD_HOLD_FACTS)
 
-    async def _upload(self, http: httpx.AsyncClient, hold: ReaderPosition) -> None:
+    async def _upload(self, http: "httpx.AsyncClient", hold: ReaderPosition) -> None:
         """Send what the mirror lacks, and what comes, until something is in the way."""
         start = UploadStart(
             epoch=(await self._journal.head()).epoch,
@@ -228,7 +237,7 @@ class HubUpload:
         same = (mark.url, mark.epoch) == (self._target.url, self._edge.feed.cursor.epoch)
         return mark.acked_seq if same else 0
 
-    async def _send_removed(self, http: httpx.AsyncClient, session: int) -> None:
+    async def _send_removed(self, http: "httpx.AsyncClient", session: int) -> None:
         """Send what is kept of facts that were removed before the mirror had them."""
         address = f"/removed?session={session}"
         async for removed in _cut_pages(self._journal.read_removed()):
@@ -236,7 +245,7 @@ class HubUpload:
         async for threads in _cut_pages(self._journal.records()):
             await self._send(http, "POST", address, _encode(RemovedPage(threads=threads)))
 
-    async def _send_blobs(self, http: httpx.AsyncClient, session: int, batch: ChainBatch) -> None:
+    async def _send_blobs(self, http: "httpx.AsyncClient", session: int, batch: ChainBatch) -> None:
         """Send the content that facts refer to, where it is here and not there yet."""
         refs = {parse_ref(ref)[1]: ref for chunk in batch.chunks for ref in find_refs(chunk.data)}
         new = [ref for digest, ref in refs.items() if digest not in self._sent]
@@ -253,7 +262,7 @@ class HubUpload:
         while len(self._sent) > UPLOAD_BLOBS_REMEMBERED:
             self._sent.popitem(last=False)
 
-    async def _send_blob(self, http: httpx.AsyncClient, session: int, ref: str) -> None:
+    async def _send_blob(self, http: "httpx.AsyncClient", session: int, ref: str) -> None:
         try:
             await self._edge.blobs.stat(ref)
         except BlobMissing:
@@ -263,21 +272,26 @@ class HubUpload:
         await self._send(http, "PUT", f"/blobs/{ref}?session={session}", pieces)
 
     async def _post(
-        self, http: httpx.AsyncClient, path: str, body: bytes, media_type: str = CHAIN_MEDIA_TYPE
+        self, http: "httpx.AsyncClient", path: str, body: bytes, media_type: str = CHAIN_MEDIA_TYPE
     ) -> UploadSession:
         answer = await self._send(http, "POST", path, body, media_type)
         return msgspec.json.decode(answer.content, type=UploadSession)
 
     async def _send(
         self,
-        http: httpx.AsyncClient,
+        http: "httpx.AsyncClient",
         method: str,
         path: str,
         body: Any,
         media_type: str = CHAIN_MEDIA_TYPE,
-    ) -> httpx.Response:
+    ) -> "httpx.Response":
+        import httpx  # noqa: PLC0415
+
         headers = {"content-type": media_type}
-        answer = await http.request(method, self._path + path, content=body, headers=headers)
+        try:
+            answer = await http.request(method, self._path + path, content=body, headers=headers)
+        except httpx.HTTPError as error:
+            raise HubUnreachable(str(error) or type(error).__name__) from error
         if not answer.is_success:
             raise _build_refusal(answer)
         return answer
@@ -298,7 +312,7 @@ async def _cut_pages(rows: AsyncIterator[Row]) -> AsyncIterator[tuple[Row, ...]]
         yield tuple(page)
 
 
-def _build_refusal(answer: httpx.Response) -> HubRefused:
+def _build_refusal(answer: "httpx.Response") -> HubRefused:
     try:
         problem: dict[str, Any] = msgspec.json.decode(answer.content, type=dict[str, Any])
     except msgspec.MsgspecError:
