@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import copytree, rmtree
 from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from factwire.edge.hub_upload import UploadSession, UploadStart
@@ -15,6 +16,7 @@ from factwire.facts.fact import Fact
 from factwire.hub.mirror.mirror_store import EdgeMirror, MirrorStore, UnknownEdge, UploadFenced
 from factwire.journal import (
     ChainPointUnknown,
+    Cursor,
     JournalReadOnly,
     MirrorBroken,
     MirrorConflict,
@@ -202,6 +204,7 @@ class Story:
 @pytest.mark.requirement("mirror.same-chain")
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
+@example([("turn", 40), ("send", 1), ("compact", 0), ("send", 1), ("retain", 5)])
 def test_any_cut_and_repetition_of_uploads_gives_the_same_journal(steps: list[tuple[str, int]]):
     with TemporaryDirectory() as folder:
         asyncio.run(Story(Path(folder), held=True).run(steps))
@@ -350,3 +353,30 @@ async def test_another_epoch_gets_a_file_of_its_own_and_idle_mirrors_are_closed(
             with pytest.raises(UnknownEdge):
                 async with store.use(unknown):
                     raise AssertionError
+
+
+@pytest.mark.requirement("mirror.same-chain")
+@pytest.mark.asyncio
+async def test_an_older_copy_of_a_mirror_is_only_behind(tmp_path: Path):
+    async with SqliteJournal(str(tmp_path / "a.db")) as journal:
+        for number in range(2):
+            await journal.append(make_turn(number, 20))
+            async with (
+                MirrorStore(tmp_path / "hub", lambda: NOW) as store,
+                store.use(EDGE, create=True) as mirror,
+            ):
+                uploader = Uploader(journal, mirror)
+                await uploader.begin()
+                await uploader.send_all()
+            if number == 0:
+                copytree(tmp_path / "hub", tmp_path / "backup")
+        rmtree(tmp_path / "hub")
+        copytree(tmp_path / "backup", tmp_path / "hub")
+        async with MirrorStore(tmp_path / "hub", lambda: NOW) as store, store.use(EDGE) as mirror:
+            assert await mirror.journal.head() == Cursor((await journal.head()).epoch, 22)
+            uploader = Uploader(journal, mirror)
+            await uploader.begin()
+            await uploader.send_all()
+            assert await read_lines(mirror.journal) == await read_lines(journal)
+            assert await mirror.journal.head() == await journal.head()
+            assert (await mirror.status()).former == ()

@@ -18,8 +18,9 @@ from factwire.edge.hub_upload import (
     UploadUnsupported,
 )
 from factwire.edge.startup import EdgeSettings
-from factwire.journal import ChainPoint
+from factwire.journal import ChainPoint, JournalUnavailable
 from factwire.journal.sqlite.journal import SqliteJournal
+from factwire.serving.streams import FeedStopped
 from tests.edge.edges import TOKEN, RunningEdge, running_edge
 from tests.hub.mirrors import HUB_TOKEN, RunningMirror, running_mirror
 from tests.hub.test_mirror_store import make_turn, read_lines
@@ -108,6 +109,53 @@ async def test_pauses_grow_up_to_half_a_minute_and_are_shortened_by_chance(tmp_p
     assert pauses == [0.5, 0.5, 2.0, 3.0, 8.0, 16.0, 30.0, 15.0, 30.0]
 
 
+@pytest.mark.requirement("mirror.upload")
+@pytest.mark.asyncio
+async def test_an_upload_outlives_a_journal_or_a_disk_that_fails_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    faults = iter([JournalUnavailable("gone"), OSError(28, "No space left"), FeedStopped("over")])
+    read_chain = SqliteJournal.read_chain
+
+    async def fail_at_first(journal: SqliteJournal, *args: Any) -> Any:
+        for fault in faults:
+            raise fault
+        return await read_chain(journal, *args)
+
+    monkeypatch.setattr(SqliteJournal, "read_chain", fail_at_first)
+    async with (
+        running_mirror(tmp_path / "hub") as hub,
+        running_edge(tmp_path, settings=settings_for(hub.target)) as edge,
+    ):
+        await ensure_equal(edge, hub)
+    assert list(faults) == []
+
+
+@pytest.mark.requirement("mirror.keeps")
+@pytest.mark.asyncio
+async def test_lists_follow_a_mirror_that_begins_again(tmp_path: Path):
+    async with (
+        running_mirror(tmp_path / "hub") as hub,
+        running_edge(tmp_path, settings=settings_for(hub.target)) as edge,
+    ):
+        await edge.allow_all((await edge.start("one"))["runId"])
+        await ensure_equal(edge, hub)
+        edge_id, epoch = edge.machine.edge_id, (await edge.machine.journal.head()).epoch
+        path = f"/v1/edges/{edge_id}/threads"
+        before = (await hub.http.get(path)).json()
+        start = {"epoch": epoch, "runtimeId": "factwire", "restart": True}
+        begun = (await hub.http.post(f"/v1/edges/{edge_id}/mirror/sessions", json=start)).json()
+        assert (begun["session"], begun["ackedSeq"]) == (2, 0)
+        assert (await hub.http.get(path)).json()["items"] == []
+        await edge.allow_all((await edge.start("two"))["runId"])
+        await ensure_equal(edge, hub)
+        after = await edge.get("/v1/threads")
+        assert (await hub.http.get(path)).json() == after
+        assert len(after["items"]) == len(before["items"]) + 1
+        status = (await hub.http.get(f"/v1/edges/{edge_id}/mirror")).json()
+        assert len(status["former"]) == 1
+
+
 @pytest.mark.requirement("mirror.hold")
 @pytest.mark.asyncio
 async def test_retention_waits_for_the_hub_and_the_mirror_keeps_what_then_goes(
@@ -121,6 +169,8 @@ async def test_retention_waits_for_the_hub_and_the_mirror_keeps_what_then_goes(
             await edge.allow_all((await edge.start(prompt))["runId"])
         journal = edge.machine.journal
         assert isinstance(journal, SqliteJournal)
+        followers = (await journal.stats()).followers
+        assert [each.position for each in followers if "hub-upload" in each.name] == [0]
         written = await read_lines(journal)
         waiting = await edge.post("/v1/retention/runs", {"keepFacts": 1, "compact": True})
         assert waiting.get("deltas", 0) == 0
@@ -170,7 +220,10 @@ async def test_an_edge_on_another_journal_says_that_it_cannot_upload(tmp_path: P
 
 @pytest.mark.requirement("mirror.refusals")
 @pytest.mark.asyncio
-async def test_each_upload_that_is_refused_has_its_code(tmp_path: Path):
+async def test_each_upload_that_is_refused_has_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("factwire.hub.mirror.mirror_app.UPLOAD_BYTES_MOST", 1_000_000)
     async with (
         running_mirror(tmp_path / "hub") as hub,
         SqliteJournal(str(tmp_path / "a.db")) as journal,
@@ -201,6 +254,8 @@ async def test_each_upload_that_is_refused_has_its_code(tmp_path: Path):
         first = msgspec.structs.replace(batch, chunks=batch.chunks[:1])
         assert await send(encode(first)) == (200, 102)
         assert await send(encode(first)) == (200, 102)
+        elsewhere = msgspec.structs.replace(foreign, chunks=foreign.chunks[1:])
+        assert await send(encode(elsewhere)) == (422, "mirror_broken")
         gap = msgspec.structs.replace(batch, chunks=batch.chunks[2:])
         assert await send(encode(gap)) == (409, "mirror_gap")
         assert await send(encode(later)) == (200, 408)
@@ -208,7 +263,7 @@ async def test_each_upload_that_is_refused_has_its_code(tmp_path: Path):
         assert await send(encode(batch), "chain?session=2") == (409, "upload_fenced")
         assert await send(b"\xc1") == (400, "upload_unreadable")
         assert await send(b"\xc1", "removed?session=1") == (400, "upload_unreadable")
-        assert await send(b"\0" * (16 * 1024 * 1024 + 1)) == (413, "upload_too_large")
+        assert await send(b"\0" * 1_000_001) == (413, "upload_too_large")
         assert await send(encode(batch), "chain") == (400, "invalid_request")
         blob = f"{base}/blobs/output:sha256:{'0' * 64}?session=1"
         answer = await hub.http.put(blob, content=b"other")

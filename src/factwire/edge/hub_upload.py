@@ -31,7 +31,13 @@ from factwire.edge.limits import (
     UPLOAD_SECONDS,
 )
 from factwire.facts.refs import parse_ref
-from factwire.journal import CatalogueRecord, ChainPoint, ChainPointUnknown, RemovedFact
+from factwire.journal import (
+    CatalogueRecord,
+    ChainPoint,
+    ChainPointUnknown,
+    JournalError,
+    RemovedFact,
+)
 from factwire.journal.atomic_files import replace_file
 from factwire.journal.blobs import BlobMissing
 from factwire.journal.blobs.blob_store import find_refs, run_disk_work
@@ -39,6 +45,7 @@ from factwire.journal.chunks import ChainBatch
 from factwire.journal.followers import ReaderPosition
 from factwire.journal.sqlite.journal import SqliteJournal
 from factwire.serving.logs import logger
+from factwire.serving.streams import FeedStopped
 
 if TYPE_CHECKING:
     import httpx
@@ -170,7 +177,14 @@ class HubUpload:
         except ChainPointUnknown:
             _log.warning("hub_mirror_restarted", hub=self._target.url)
             self._restart = True
-        except (HubUnreachable, HubRefused, msgspec.MsgspecError) as error:
+        except (
+            HubUnreachable,
+            HubRefused,
+            JournalError,
+            FeedStopped,
+            OSError,
+            msgspec.MsgspecError,
+        ) as error:
             self._note_trouble(str(error))
             self._pause = min(UPLOAD_PAUSE_SECONDS_MOST, 2 * self._pause or UPLOAD_PAUSE_SECONDS)
             self._move_hold(hold)

@@ -19,6 +19,7 @@ from litestar.status_codes import HTTP_200_OK, HTTP_204_NO_CONTENT
 
 from factwire.edge.hub_upload import CHAIN_MEDIA_TYPE, RemovedPage, UploadSession, UploadStart
 from factwire.facts import Person
+from factwire.facts.limits import LINE_BYTES
 from factwire.facts.refs import InvalidRef, parse_ref
 from factwire.hub.mirror.mirror_store import (
     EdgeMirror,
@@ -47,8 +48,8 @@ Purpose = Literal["read", "upload"]
 Authorize = Callable[[Scope, str, Purpose], Awaitable[Person]]
 """Who asks for an Edge and what for; raises `Problem`, 404 for an Edge that is none of theirs."""
 
-UPLOAD_BYTES_MOST: Final = 16 * 1024 * 1024
-"""Bytes of one upload; an Edge sends parts of a fraction of that."""
+UPLOAD_BYTES_MOST: Final = LINE_BYTES + 16 * 1024 * 1024
+"""Bytes of one upload; a part is far smaller, unless it holds the longest line there can be."""
 
 _PREFIX: Final = re.compile(r"/v1/edges/([^/]+)(/.*)?")
 _NO_VERBS: Final = re.compile(r"(?!)")
@@ -181,7 +182,7 @@ class MirrorApp:
             edge_id, path = _split_path(scope)
             is_upload = path.startswith("/mirror/")
             person = await self._authorize(scope, edge_id, "upload" if is_upload else "read")
-            if is_upload or path == "/mirror":
+            if scope["type"] == "http" and (is_upload or path == "/mirror"):
                 await self._uploads(to_routable_scope(scope, _NO_VERBS), receive, send)
                 return
             scope["state"].setdefault("caller", Caller(token_id=person.device_id))

@@ -130,6 +130,11 @@ class EdgeMirror:
         return self._journal
 
     @property
+    def file(self) -> str:
+        """The name of the journal's file, which another journal of the Edge never has."""
+        return self._state.files[-1]
+
+    @property
     def runtime_id(self) -> str:
         """The id of the Edge's runtime, which its own threads have."""
         return self._state.runtime_id

@@ -125,7 +125,7 @@ class MirroredEdge:
 async def open_mirrored_edge(mirror: EdgeMirror) -> MirroredEdge:
     """The reading faces of a mirror, with lists that follow it."""
     journal = mirror.journal
-    data = mirror.folder / f"lists-{(await journal.head()).epoch}"
+    data = mirror.folder / f"{mirror.file}.lists"
     await run_disk_work(make_private_folder, data)
     records, cursor = await read_records(journal, data)
     feed = JournalFeed(journal, after=cursor)
