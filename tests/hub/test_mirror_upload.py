@@ -21,6 +21,7 @@ from factwire.edge.startup import EdgeSettings
 from factwire.journal import ChainPoint, JournalUnavailable
 from factwire.journal.sqlite.journal import SqliteJournal
 from factwire.serving.streams import FeedStopped
+from tests.cli.cli_commands import COMMAND
 from tests.edge.edges import TOKEN, RunningEdge, running_edge
 from tests.hub.mirrors import HUB_TOKEN, RunningMirror, running_mirror
 from tests.hub.test_mirror_store import make_turn, read_lines
@@ -59,6 +60,20 @@ async def test_an_edge_goes_on_uploading_after_restarts_of_either_side(tmp_path:
             await ensure_equal(edge, back)
             status = (await back.http.get(f"/v1/edges/{edge.machine.edge_id}/mirror")).json()
             assert (status["former"], status["refused"]) == ([], [])
+            async with back.store.use(edge.machine.edge_id) as mirror:
+                reports = [
+                    await verify_journal(path)
+                    for path in (folder / "journal.db", mirror.folder / mirror.file)
+                ]
+            assert reports[0]["ok"]
+            assert reports[0] == reports[1]
+
+
+async def verify_journal(path: Path) -> dict[str, Any]:
+    """What the command line finds."""
+    command = [*COMMAND, "journal", "verify", str(path), "--json"]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True)
+    return msgspec.json.decode(done.stdout)
 
 
 @pytest.mark.requirement("mirror.upload")
