@@ -12,6 +12,7 @@ from bench import (
     journal_nats,
     journal_postgres,
     journal_sqlite,
+    mirror,
     projection,
     runtime,
     sources,
@@ -30,6 +31,7 @@ GROUPS: dict[str, tuple[str, Callable[[], list[Row]]]] = {
     "edge": ("Edge: from a request to every reader", edge_path.rows),
     "loop": ("Edge: how long the event loop is held", edge_loop.rows),
     "fanout": ("Edge: one core, facts to many sockets", edge_fanout.rows),
+    "hub": ("Hub: a journal to its mirror", mirror.rows),
     "evidence": ("Evidence: a pack of a million facts", evidence.rows),
     "workbench": ("Workbench: in Chromium, from a key to the picture", workbench.rows),
 }

@@ -39,7 +39,7 @@ def rows() -> list[Row]:
         folder = Path(name)
         journals = {count: folder / f"{count}.db" for count in (_SHORT, _LONG)}
         for count, path in journals.items():
-            asyncio.run(_write(path, count))
+            asyncio.run(write_journal(path, count))
         plain, _ = _run("journal", "export", journals[_LONG], folder / "plain")
         pack = folder / "pack.factpack.zip"
         options = ("--all", "--unsigned", "--journal")
@@ -104,7 +104,8 @@ def _run(*arguments: str | Path) -> tuple[float, int]:
     return seconds, int(peak[1])
 
 
-async def _write(path: Path, count: int) -> None:
+async def write_journal(path: Path, count: int) -> None:
+    """A journal of so many facts, in commits of a few hundred."""
     async with open_journal(f"sqlite:{path}") as journal:
         for first in range(0, count, _PIECE):
             piece = [_shift_sequence(event, first) for event in events(_PIECE, seed=first)]

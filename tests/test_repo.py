@@ -24,7 +24,9 @@ import pytest
 import factwire
 from factwire.edge.edge_app import PROBLEM_CODES
 from factwire.edge.operations.run_operations import REFUSAL_STATUSES
-from factwire.journal import CursorError, JournalError
+from factwire.hub.mirror.mirror_app import MIRROR_PROBLEM_CODES
+from factwire.hub.mirror.mirror_store import UploadRefused
+from factwire.journal import ChainPointUnknown, CursorError, JournalError, MirrorRefused
 from factwire.journal.blobs.blob_store import BlobCorrupt, BlobMissing
 from factwire.journal.errors import AppendRefused
 from factwire.runtime import RuntimeRefused
@@ -47,10 +49,12 @@ PIN = re.compile(
 
 SOURCE = ROOT / "src" / "factwire"
 MOST_MODULES = 450
+MOST_HUB_MODULES = 90
 MOST_LINES = 800
 FEWEST_IN_A_FOLDER = 3
 
 SMALL_FOLDERS = {
+    "hub": "its mirrors come first",
     "sources/a2a": "an agent is a folder, however little there is to say of it",
     "sources/ag_ui": "the same",
     "sources/ai_sdk": "the same",
@@ -130,7 +134,9 @@ def find_vague_names(text: str) -> Iterator[str]:
 
 def test_the_package_has_few_modules_and_none_is_long():
     modules = read_modules()
-    assert len(modules) <= MOST_MODULES
+    hub = [path for path in modules if path.startswith("hub/")]
+    assert len(modules) - len(hub) <= MOST_MODULES
+    assert len(hub) <= MOST_HUB_MODULES
     assert [path for path, text in modules.items() if text.count("\n") > MOST_LINES] == []
 
 
@@ -272,11 +278,12 @@ ERROR_PROBLEMS: dict[str, tuple[type[Exception], ...]] = {
 }
 
 
-def _made_codes(root: str, place: int) -> Iterator[tuple[str, ast.expr]]:
+def _made_codes(root: str, place: int, *folders: str) -> Iterator[tuple[str, ast.expr]]:
     """The code of each `root` that is made, and the function that makes it; one that gets the code
     as a parameter makes what it is called with.
     """
-    for path in sorted([*SOURCE.glob("edge/**/*.py"), *SOURCE.glob("serving/**/*.py")]):
+    where = folders or ("edge", "serving")
+    for path in sorted(path for folder in where for path in SOURCE.glob(f"{folder}/**/*.py")):
         tree = ast.parse(path.read_text())
         places, makers = {root: place}, dict[ast.AST, str]()
         for function in _functions(tree):
@@ -312,9 +319,21 @@ def test_every_code_of_a_problem_is_documented():
     }
     # Every other wrong cursor is `cursor_invalid`.
     cursors = set(_codes_of(CursorError)) - {"cursor_expired"}
-    assert (literal | of_errors) - cursors == PROBLEM_CODES.keys()
+    # What a mirror refuses, a Hub answers.
+    mirrors = {*_codes_of(MirrorRefused), ChainPointUnknown.code}
+    assert (literal | of_errors) - cursors - mirrors == PROBLEM_CODES.keys()
     codes = (ROOT / "docs" / "reference" / "codes.md").read_text(encoding="utf-8")
     assert [code for code in PROBLEM_CODES if f"| `{code}` |" not in codes] == []
+
+
+def test_every_code_of_a_mirror_is_documented():
+    made = [code for _, code in _made_codes("Problem", 1, "hub/mirror")]
+    literal = {code.value for code in made if isinstance(code, ast.Constant)}
+    refusals = {error.code for error in UploadRefused.__subclasses__()}
+    own = {*literal, *refusals, *_codes_of(MirrorRefused)}
+    assert own - PROBLEM_CODES.keys() == MIRROR_PROBLEM_CODES.keys()
+    codes = (ROOT / "docs" / "reference" / "codes.md").read_text(encoding="utf-8")
+    assert [code for code in MIRROR_PROBLEM_CODES if f"| `{code}` |" not in codes] == []
 
 
 def test_every_reason_not_to_start_is_documented():

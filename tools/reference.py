@@ -29,6 +29,7 @@ from factwire.facts import (
 )
 from factwire.facts import limits as facts_limits
 from factwire.facts.classes.class_tables import CLASS_ALIASES, PAYLOAD_TYPES
+from factwire.hub.mirror.mirror_app import MIRROR_PROBLEM_CODES
 from factwire.projection import DIAGNOSTIC_CODES
 from factwire.projection import limits as projection_limits
 from factwire.runtime import FAILURE_CATEGORIES
@@ -122,6 +123,7 @@ def codes() -> str:
     tools = [(f"`{name}`", meaning) for name, meaning in TOOL_FAILURES.items()]
     models = [(f"`{name}`", meaning) for name, meaning in MODEL_FAILURES.items()]
     problems = [(f"`{code}`", meaning) for code, meaning in PROBLEM_CODES.items()]
+    mirrors = [(f"`{code}`", meaning) for code, meaning in MIRROR_PROBLEM_CODES.items()]
     fields = [
         (f"`{shape}`", ", ".join(f"`{name}`" for name in names))
         for shape, names in REQUIRED_FIELDS.items()
@@ -147,7 +149,10 @@ def codes() -> str:
         + table(("category", "meaning"), models)
         + "\n## Problems of an Edge\n\nWhy a request is refused; see [errors]"
         "(../edge-rest.md#errors). A pack that cannot be made or verified has a code of "
-        "[evidence packs](../evidence.md).\n\n" + table(("code", "meaning"), problems)
+        "[evidence packs](../evidence.md).\n\n"
+        + table(("code", "meaning"), problems)
+        + "\n## Problems of a mirror\n\nWhy a Hub refuses a request about the [mirror]"
+        "(../hub-mirror.md) of an Edge.\n\n" + table(("code", "meaning"), mirrors)
     )
 
 

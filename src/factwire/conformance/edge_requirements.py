@@ -329,3 +329,33 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.rest.items": "The events of a conversation come to the items that are listed.",
     },
 )
+
+
+MIRROR_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "hub, The link; guarantees R16",
+    {
+        "mirror.same-chain": "However uploads are cut, repeated and interrupted, a mirror has the "
+        "bytes, the seqs, the epoch and the chain of the Edge's journal.",
+        "mirror.keeps": "A mirror keeps what its Edge removes later, and verifies with what was "
+        "removed before it came.",
+        "mirror.conflict": "Other bytes at a place that a mirror holds are refused, kept aside "
+        "and listed.",
+        "mirror.fenced": "A newer session of an Edge's uploads ends all before it.",
+        "mirror.verified": "What does not match the chain's hashes never gets into a mirror.",
+        "mirror.read-only": "A mirror makes no facts of its own.",
+        "mirror.refusals": "Each upload that a Hub refuses has a stable code, and a gap names the "
+        "seq that is expected.",
+        "mirror.upload": "An Edge uploads its journal and the content that it refers to as they "
+        "grow, and goes on where it was after restarts of either side.",
+        "mirror.backoff": "After a failure an Edge waits from half a second to half a minute, each "
+        "time longer, shortened by chance.",
+        "mirror.hold": "Retention of an Edge waits for what the Hub has acknowledged, up to a "
+        "bound.",
+        "mirror.reading": "Everything that is read from an Edge's journal is read the same from "
+        "its mirror, with the same cursors, also while the Edge is off.",
+        "mirror.device": "What needs the device is refused by its mirror with a code that says so.",
+        "mirror.free": "An Edge without a Hub loads, holds and writes nothing for one.",
+        "mirror.killed": "After kills of Edge, Hub and both under load, nothing acknowledged is "
+        "lost, and the mirror equals the original byte for byte.",
+    },
+)

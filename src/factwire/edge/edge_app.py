@@ -86,12 +86,14 @@ class Dispatcher:
             await self._workbench(scope, receive, send)
         else:
             await self._rest(
-                to_routable_scope(scope, _VERBS), receive, self._with_cursor_header(scope, send)
+                to_routable_scope(scope, _VERBS),
+                receive,
+                add_cursor_header(self._edge, scope, send),
             )
 
     async def _serve_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            self._ensure_not_deleted(scope)
+            ensure_not_deleted(self._edge, scope)
             self._access.limiter.enter_stream()
         except Problem as problem:
             await refuse(scope, receive, send, problem)
@@ -102,23 +104,27 @@ class Dispatcher:
         finally:
             self._access.limiter.leave_stream()
 
-    def _ensure_not_deleted(self, scope: Scope) -> None:
-        raw: bytes = scope.get("raw_path") or scope["path"].encode()
-        thread = PROJECTION.fullmatch(raw.decode("ascii", "replace"))
-        if thread is not None and self._edge.records.is_deleted(unquote(thread[1])):
-            raise Problem(404, "unknown_thread", "no thread has this id")
 
-    def _with_cursor_header(self, scope: Scope, send: Send) -> Send:
-        if scope["method"] != "GET":
-            return send
+def ensure_not_deleted(edge: EdgeContext, scope: Scope) -> None:
+    """Raise `Problem` for the stream of a thread that was deleted."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    thread = PROJECTION.fullmatch(raw.decode("ascii", "replace"))
+    if thread is not None and edge.records.is_deleted(unquote(thread[1])):
+        raise Problem(404, "unknown_thread", "no thread has this id")
 
-        async def send_with_cursor(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                cursor = str(self._edge.cursor).encode()
-                message = {**message, "headers": [*message["headers"], (AS_OF, cursor)]}
-            await send(message)
 
-        return send_with_cursor
+def add_cursor_header(edge: EdgeContext, scope: Scope, send: Send) -> Send:
+    """Answers to reads, with the cursor that the lists are true as of."""
+    if scope["method"] != "GET":
+        return send
+
+    async def send_with_cursor(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            cursor = str(edge.cursor).encode()
+            message = {**message, "headers": [*message["headers"], (AS_OF, cursor)]}
+        await send(message)
+
+    return send_with_cursor
 
 
 VERBS: Final = ("archive", "cancel", "continue", "fork", "promote", "retry", "steer", "stop")
@@ -342,7 +348,7 @@ def build_rest_app(
             "default_agent": default_agent,
         }
     )
-    app = _build_litestar(state, more_routes)
+    app = build_litestar(state, more_routes)
     # Made when somebody asks: it takes as long as all else that a start does.
     app.state["openapi"] = cache(lambda: build_document([*ROUTES, *more_routes], API))
     return app
@@ -351,11 +357,12 @@ def build_rest_app(
 def build_openapi() -> dict[str, Any]:
     """The OpenAPI document of every Edge."""
     # A handler knows its types once an application has it.
-    _build_litestar(State())
+    build_litestar(State())
     return build_document(ROUTES, API)
 
 
-def _build_litestar(state: State, more_routes: tuple[Any, ...] = ()) -> Litestar:
+def build_litestar(state: State, more_routes: tuple[Any, ...] = ()) -> Litestar:
+    """The handlers of an Edge on what they share, whichever server has them."""
     return MsgspecLitestar(
         route_handlers=[*ROUTES, *more_routes],
         request_class=EdgeRequest,

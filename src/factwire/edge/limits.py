@@ -95,3 +95,26 @@ RETENTION_BATCH_FACTS: Final = 100
 
 TURNS_BESIDE: Final = 1_024
 """Turns that name a worker or a task, of which the lists remember how they began."""
+
+UPLOAD_BYTES: Final = 2 * 1024 * 1024
+"""Bytes of lines that one upload to a Hub has, more or less."""
+
+UPLOAD_ROWS: Final = 1_000
+"""Removed facts, threads or refs of blobs that one upload to a Hub has."""
+
+UPLOAD_SECONDS: Final = 60.0
+"""How long an Edge waits for a Hub to answer."""
+
+UPLOAD_PAUSE_SECONDS: Final = 0.5
+"""The first pause after an upload that failed; each one is twice as long as the one before."""
+
+UPLOAD_PAUSE_SECONDS_MOST: Final = 30.0
+"""The longest pause after an upload that failed."""
+
+UPLOAD_HOLD_FACTS: Final = 5_000_000
+"""How many facts behind the head retention waits for a Hub; a Hub that is gone for good must not
+fill the disk.
+"""
+
+UPLOAD_BLOBS_REMEMBERED: Final = 65_536
+"""Blobs of which an Edge remembers that the Hub has them, so that it need not ask again."""

@@ -25,6 +25,7 @@ from factwire.edge.edge_context import SERVER_NAME, EdgeContext, JournalWrites
 from factwire.edge.edge_metrics import EdgeObserver, count_recovered, unfinished_runs
 from factwire.edge.events import build_envelope
 from factwire.edge.events.event_types import types_of_view
+from factwire.edge.hub_upload import HubTarget, HubUpload
 from factwire.edge.limits import STOP_RUN_SECONDS
 from factwire.edge.operations import (
     preview_operations,
@@ -207,6 +208,8 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True):
     origins: tuple[str, ...] = ()
     untrusted_project: str | None = None
     """Which project's settings were ignored, in words; shown to whoever has the token."""
+    hub: HubTarget | None = None
+    """The Hub that the journal is uploaded to."""
 
 
 class OpenEdge(msgspec.Struct, frozen=True, kw_only=True):
@@ -319,8 +322,8 @@ async def open_edge(
         observer = stack.enter_context(EdgeObserver(edge, streams, tracing))
         await _write_runner_fact(edge, "runner.online")
         parting.push_async_callback(_try_to_stop, _write_runner_fact, edge, "runner.offline")
-        retention = EdgeRetention(edge, streams.readers.projections, configuration.retention)
-        await stack.enter_async_context(retention.run_scheduled())
+        await _upload_to_hub(stack, edge, settings.hub)
+        retention = await _start_retention(stack, edge, streams, configuration)
         yield OpenEdge(
             context=edge,
             streams=streams,
@@ -373,6 +376,23 @@ def build_server(edge: OpenEdge) -> HttpServer:
         await edge.streams.close(STOP_SECONDS / 2)
 
     return HttpServer(build_server_config(edge.application), close_streams)
+
+
+async def _start_retention(
+    stack: AsyncExitStack, edge: EdgeContext, streams: Streams, configuration: Configuration
+) -> EdgeRetention:
+    retention = EdgeRetention(edge, streams.readers.projections, configuration.retention)
+    await stack.enter_async_context(retention.run_scheduled())
+    return retention
+
+
+async def _upload_to_hub(
+    stack: AsyncExitStack, edge: EdgeContext, target: HubTarget | None
+) -> None:
+    """Upload the journal; before retention begins, which waits for what the Hub has."""
+    if target is not None:
+        stack.callback(hide_secret(target.token))
+        await stack.enter_async_context(HubUpload(edge, target).run())
 
 
 async def _close_tokens(tokens: TokenStore) -> None:

@@ -4,7 +4,7 @@ Snapshots are walked along: each must stand on the commit that it says it was ma
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -26,6 +26,9 @@ from factwire.journal.chunks import (
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.filter import list_keys
 from factwire.journal.protocol import Damage, StoredSnapshot, VerifyReport
+
+Compactions = Mapping[tuple[int, int], Compacted]
+"""First and last seq of a chunk → what was recorded when it was thinned out."""
 
 
 class SnapshotAnchor(msgspec.Struct, frozen=True, gc=False):
@@ -58,7 +61,7 @@ class ChainVerifier:
         self._facts = 0
         self._chunks = 0
         known = tuple(records)
-        self._compacted = _collect_compactions(known)
+        self._compacted = collect_compactions(known)
         if after and not _is_truncated(known, after, start):
             self.damage = Damage(first=1, last=after, reason="removed without a record")
 
@@ -127,33 +130,34 @@ class ChainVerifier:
             ensure_sound(chunk)
         except JournalCorrupt as error:
             return error.reason
-        fault = (
-            self._find_link_fault(chunk)
-            if chunk.seqs is None
-            else self._find_compaction_fault(chunk)
-        )
-        return fault or _find_index_fault(chunk)
+        return find_content_fault(chunk, self._compacted) or _find_index_fault(chunk)
 
-    def _find_link_fault(self, chunk: Chunk) -> str | None:
-        prev, first, start = chunk.prev, chunk.first, 0
-        view = memoryview(chunk.data)
-        for link in list_links(chunk):
-            data = view[start : start + link.size]
-            if hash_link(prev, first, link.facts, data) != link.hash:
-                return f"the commit at {first} does not match its hash"
-            prev, first, start = link.hash, first + link.facts, start + link.size
-        whole = prev == chunk.hash and first == chunk.last + 1 and start == len(view)
-        return None if whole else "the commits of a chunk do not match the chunk"
 
-    def _find_compaction_fault(self, chunk: Chunk) -> str | None:
-        seqs = chunk.seqs or ()
-        vouched = self._compacted.get((chunk.first, chunk.last))
-        if vouched is None:
-            return "facts are missing, and no compaction was recorded"
-        ends = (vouched.prev, vouched.hash) == (chunk.prev, chunk.hash)
-        if not ends or vouched.digest != digest_remains(seqs, chunk.data):
-            return "the remaining facts do not match the compaction record"
-        return None
+def find_content_fault(chunk: Chunk, compacted: Compactions) -> str | None:
+    """What is wrong with the facts of a chunk, by its own hashes or by those of its compaction."""
+    if chunk.seqs is not None:
+        return _find_compaction_fault(chunk, chunk.seqs, compacted)
+    prev, first, start = chunk.prev, chunk.first, 0
+    view = memoryview(chunk.data)
+    for link in list_links(chunk):
+        data = view[start : start + link.size]
+        if hash_link(prev, first, link.facts, data) != link.hash:
+            return f"the commit at {first} does not match its hash"
+        prev, first, start = link.hash, first + link.facts, start + link.size
+    whole = prev == chunk.hash and first == chunk.last + 1 and start == len(view)
+    return None if whole else "the commits of a chunk do not match the chunk"
+
+
+def _find_compaction_fault(
+    chunk: Chunk, seqs: tuple[int, ...], compacted: Compactions
+) -> str | None:
+    vouched = compacted.get((chunk.first, chunk.last))
+    if vouched is None:
+        return "facts are missing, and no compaction was recorded"
+    ends = (vouched.prev, vouched.hash) == (chunk.prev, chunk.hash)
+    if not ends or vouched.digest != digest_remains(seqs, chunk.data):
+        return "the remaining facts do not match the compaction record"
+    return None
 
 
 def build_anchor(snapshot: StoredSnapshot) -> SnapshotAnchor:
@@ -162,7 +166,8 @@ def build_anchor(snapshot: StoredSnapshot) -> SnapshotAnchor:
     return SnapshotAnchor(snapshot.cursor.seq, snapshot.anchor, name)
 
 
-def _collect_compactions(records: Iterable[Record]) -> dict[tuple[int, int], Compacted]:
+def collect_compactions(records: Iterable[Record]) -> dict[tuple[int, int], Compacted]:
+    """The compactions that intact records tell of, by what they thinned out."""
     found: dict[tuple[int, int], Compacted] = {}
     for record in records:
         content = record.content() if is_record_intact(record) else None

@@ -17,7 +17,7 @@ import msgspec
 from factwire.facts.fact import Fact
 from factwire.facts.shapes import decode_object, decode_plain, read_checked_fact
 from factwire.journal.cursor import Bounds, Cursor, check_cursor
-from factwire.journal.errors import JournalCorrupt
+from factwire.journal.errors import ChainPointUnknown, JournalCorrupt
 from factwire.journal.filter import Filter, Groups, Keys, list_keys
 
 GENESIS: Final = sha256(b"factwire journal").digest()
@@ -411,6 +411,87 @@ def find_chain_point(chunk: Chunk, seq: int) -> ChainPoint:
             if seq <= end:
                 return ChainPoint(end, link.hash)
     return ChainPoint(chunk.last, chunk.hash)
+
+
+class MirroredChunk(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A chunk on its way to a mirror, which makes the index and the checksums anew."""
+
+    first: int
+    last: int
+    data: bytes
+    prev: bytes
+    hash: bytes
+    seqs: tuple[int, ...] | None = None
+    links: tuple[ChainLink, ...] = ()
+
+
+class ChainStart(msgspec.Struct, frozen=True):
+    """Where a chain begins to be there: everything up to `base` was removed, and the chain has
+    `hash` behind it. Readers begin after `floor`.
+    """
+
+    base: int
+    hash: bytes
+    floor: int
+
+
+class ChainBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """The chunks that follow a point of a chain, and records of the same chain that the reader has
+    not had yet, in their order. Records come as early as they can, because they vouch for chunks
+    before them.
+    """
+
+    start: ChainStart
+    records: tuple[Record, ...]
+    chunks: tuple[MirroredChunk, ...]
+
+    def has_gaps(self, after: int) -> bool:
+        """Whether facts past `after` were removed, so that they alone do not say all that the
+        journal keeps of its threads and ids.
+        """
+        skipped = self.start.base > 0 and after == 0
+        return skipped or any(chunk.seqs is not None for chunk in self.chunks)
+
+
+def to_mirrored(chunk: Chunk, after: int) -> MirroredChunk:
+    """What a mirror that ends at `after` lacks of a chunk. Raises `ChainPointUnknown` where no
+    commit ends there.
+    """
+    links, first, start, prev = chunk.links, chunk.first, 0, chunk.prev
+    if first <= after:
+        left = list(list_links(chunk)) if chunk.seqs is None else []
+        while left and first <= after:
+            link = left.pop(0)
+            first, start, prev = first + link.facts, start + link.size, link.hash
+        if not left or first != after + 1:
+            raise ChainPointUnknown(f"no commit of the chain ends at {after}")
+        links = tuple(left)
+    return MirroredChunk(
+        first=first,
+        last=chunk.last,
+        data=chunk.data[start:] if start else chunk.data,
+        prev=prev,
+        hash=chunk.hash,
+        seqs=chunk.seqs,
+        links=links,
+    )
+
+
+def rebuild_chunk(part: MirroredChunk, keys: Iterable[Keys]) -> Chunk:
+    """The chunk that a mirror stores, whose facts have these keys."""
+    chunk = Chunk(
+        first=part.first,
+        last=part.last,
+        data=part.data,
+        index=encode_index(keys),
+        prev=part.prev,
+        hash=part.hash,
+        check=b"",
+        seqs=part.seqs,
+        links=part.links,
+        body=sum_data(part.data),
+    )
+    return msgspec.structs.replace(chunk, check=_sum_chunk_outline(chunk))
 
 
 def ensure_reached(seq: int, bounds: Bounds) -> int:

@@ -18,6 +18,11 @@
     ├── JournalUnavailable     the file or server behind the journal cannot be reached
     ├── JournalUnwritable      the disk took nothing; reads go on, the next append may work
     ├── JournalUrlError        the URL names no journal, or one whose extra is not installed
+    ├── MirrorRefused          a mirror took nothing of what came
+    │   ├── MirrorGap          facts before it have not come yet; carries `expected`
+    │   ├── MirrorConflict     other bytes than those held at the same place
+    │   └── MirrorBroken       the chain does not verify
+    ├── ChainPointUnknown      the chain does not, or no longer, pass this point
     └── RestoreRefused         not an empty journal, or not what a journal can have been
 
 Codes are stable; messages may change.
@@ -172,6 +177,45 @@ class JournalUrlError(JournalError):
 
 class RestoreRefused(JournalError):
     code = "restore_refused"
+
+
+class MirrorRefused(JournalError):
+    """A mirror took nothing of what came."""
+
+    code = "mirror_refused"
+
+
+class MirrorGap(MirrorRefused):
+    """Facts before those that came are missing; `expected` is the seq that comes next."""
+
+    code = "mirror_gap"
+
+    def __init__(self, *, expected: int, got: int) -> None:
+        self.expected = expected
+        super().__init__(f"expected the facts from {expected} on, got those from {got} on")
+
+
+class MirrorConflict(MirrorRefused):
+    """Other bytes than those that the mirror holds at `first`–`last`."""
+
+    code = "mirror_conflict"
+
+    def __init__(self, *, first: int, last: int) -> None:
+        self.first = first
+        self.last = last
+        super().__init__(f"the mirror holds other facts at {first}–{last}; they stay as they are")
+
+
+class MirrorBroken(MirrorRefused):
+    """What came does not continue the chain, or does not match its own hashes."""
+
+    code = "mirror_broken"
+
+
+class ChainPointUnknown(JournalError):
+    """The chain does not pass a point, or what was there has been removed since."""
+
+    code = "chain_point_unknown"
 
 
 def _sequence(value: int | None) -> str:

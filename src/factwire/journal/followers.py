@@ -59,6 +59,8 @@ class ReaderPosition(msgspec.Struct):
     name: str
     position: int
     follows: bool
+    keeps_commits: bool = False
+    """Whether it goes on from the end of a commit, so that what follows must not be thinned out."""
 
 
 class ReaderRegistry:
@@ -70,10 +72,13 @@ class ReaderRegistry:
         self._removing = Lock()
 
     @contextmanager
-    def open_reader(self, position: int = 0, *, follows: bool) -> Generator[ReaderPosition]:
-        """A reader that counts as open inside the block."""
-        kind = "follow" if follows else "read"
-        reader = ReaderPosition(f"{kind}-{next(self._numbers)}", position, follows)
+    def open_reader(
+        self, position: int = 0, *, follows: bool, chain: str | None = None
+    ) -> Generator[ReaderPosition]:
+        """A reader that counts as open inside the block; `chain` names one of commits."""
+        kind = chain or ("follow" if follows else "read")
+        name = f"{kind}-{next(self._numbers)}"
+        reader = ReaderPosition(name, position, follows, keeps_commits=chain is not None)
         self._open[reader.name] = reader
         try:
             yield reader
@@ -101,6 +106,10 @@ class ReaderRegistry:
 
     def positions(self) -> dict[str, int]:
         return {reader.name: reader.position for reader in tuple(self._open.values())}
+
+    def list_commit_positions(self) -> list[int]:
+        """Where those are who go on from the end of a commit."""
+        return [each.position for each in tuple(self._open.values()) if each.keeps_commits]
 
     def stats(self, head: int) -> tuple[FollowerStats, ...]:
         followers = (reader for reader in tuple(self._open.values()) if reader.follows)

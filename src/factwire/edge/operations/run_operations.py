@@ -337,7 +337,11 @@ def _too_many_runs(message: str) -> Problem:
 async def list_queue(edge: EdgeContext, thread_id: str) -> Page[QueuedRun]:
     """List the queued runs of a thread, next one first."""
     edge.find_own_thread(thread_id)
-    state = await edge.runtime.state(thread_id)
+    return build_queue_page(edge, await edge.runtime.state(thread_id))
+
+
+def build_queue_page(edge: EdgeContext, state: ProjectionState) -> Page[QueuedRun]:
+    """The queued runs that the state of a thread has, next one first."""
     waiting = [
         QueuedRun(
             run_id=run_of(turn.queued_turn_id),

@@ -349,7 +349,10 @@ async def post_message(
 @get("/v1/threads/{thread_id:str}/queue", tags=["threads"])
 async def read_queue(request: EdgeRequest, thread_id: FromPath[str]) -> Page[QueuedRun]:
     """List the queued runs of a thread, next one first."""
-    return await run_operations.list_queue(edge_of(request), thread_id)
+    edge = edge_of(request)
+    edge.find_own_thread(thread_id)
+    seen = await states_of(request).now(thread_id)
+    return run_operations.build_queue_page(edge, seen.projection.state)
 
 
 @post("/v1/threads/{thread_id:str}/queue/{run_id:str}/:promote", status_code=200, tags=["threads"])

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from factwire.facts.classes import edge_classes, runtime_classes, ui_classes
+from factwire.facts.classes import edge_classes, runtime_classes
 from factwire.facts.classes.payloads import Payload
 from factwire.facts.classes.required_fields import THREAD, TURN, RequiredField
 from factwire.facts.classes.specification import (
@@ -49,11 +49,11 @@ def join_classes(rows: Iterable[EventClass], families: dict[str, Family]) -> dic
 
 
 FAMILIES: Final = join_families(
-    (*runtime_classes.FAMILIES, *edge_classes.FAMILIES, *ui_classes.FAMILIES)
+    (*runtime_classes.FAMILIES, *edge_classes.FAMILIES, *edge_classes.UI_FAMILIES)
 )
 RUNTIME_CLASSES: Final = join_classes(runtime_classes.CLASSES, FAMILIES)
 EDGE_CLASSES: Final = join_classes(edge_classes.CLASSES, FAMILIES)
-UI_CLASSES: Final = join_classes(ui_classes.CLASSES, FAMILIES)
+UI_CLASSES: Final = join_classes(edge_classes.UI_CLASSES, FAMILIES)
 
 KNOWN_CLASSES: Final[dict[str, EventClass]] = {**UI_CLASSES, **EDGE_CLASSES, **RUNTIME_CLASSES}
 """Every class with a row; a name that two lists have is the runtime's."""

@@ -1,4 +1,7 @@
-"""Classes that an Edge adds to those of a runtime: its projects, conversations, threads and runners."""
+"""Classes beside those of a runtime: what an Edge adds (projects, conversations, threads, runners),
+and what UI clients exchange. For a UI class whose name is also the runtime's, all but the row is
+there.
+"""
 
 from typing import Final
 
@@ -12,6 +15,7 @@ from factwire.facts.classes.payloads import (
     ProjectPayload,
     RetentionPayload,
     RunnerPayload,
+    TextPayload,
     ThreadForkPayload,
     ThreadPayload,
 )
@@ -24,9 +28,10 @@ from factwire.facts.classes.required_fields import (
     PROJECT,
     RUN,
     RUNNER,
+    TASK_OR_JOB,
     THREAD,
 )
-from factwire.facts.classes.specification import Family, row
+from factwire.facts.classes.specification import MESSAGE_IDS, Family, TextEnd, TextPieces, row
 
 FAMILIES: Final = (
     Family("project", payload=ProjectPayload, requires=(PROJECT,)),
@@ -63,4 +68,69 @@ CLASSES: Final = (
     row("history.removed", "session application archived diagnostics archive", "session.updated",
         payload=HistoryRemovalPayload),
     row("retention.completed", "diagnostics application completed diagnostics diagnostics_log", "diagnostic.changed"),
+)  # fmt: skip
+
+UI_FAMILIES: Final = (
+    Family("text", payload=TextPayload),
+    Family("diagnostic"),
+    Family("metric"),
+)  # fmt: skip
+
+UI_CLASSES: Final = (
+    row("session.opened", "session session unknown session_tabs snapshot"),
+    row("session.hydrated", "session session hydrating session_tabs snapshot"),
+    row("session.updated", "session session unknown session_tabs snapshot"),
+    row("session.closed", "session session archived session_tabs archive"),
+    row("run.started", "runtime run accepted runtime_status transcript"),
+    row("run.status", "runtime run unknown runtime_status ephemeral_live"),
+    row("run.finished", "runtime run unknown runtime_status transcript"),
+    row("run.failed", "runtime run failed runtime_status transcript"),
+    row("plan.delta", "model turn planning inline_process ephemeral_live"),
+    row("plan.final", "model turn planning inline_process transcript"),
+    row("text.delta", "model part producing conversation ephemeral_live",
+        pieces=TextPieces("model", "delta", MESSAGE_IDS, also_same=("subagentId",))),
+    row("text.final", "model part completed conversation transcript",
+        ends_text=TextEnd("text.delta", "text", replaces_pieces=True)),
+    row("reasoning.delta", "model part reasoning inline_process ephemeral_live"),
+    row("reasoning.summary", "model part reasoning inline_process transcript"),
+    row("tool.started", "tool tool_call acting tool_ui transcript"),
+    row("tool.args", "tool tool_call acting tool_ui transcript"),
+    row("tool.args.delta", "tool tool_call acting tool_ui ephemeral_live"),
+    row("tool.progress", "tool tool_call acting tool_ui ephemeral_live"),
+    row("tool.output.delta", "tool tool_call acting tool_ui ephemeral_live"),
+    row("tool.result", "tool tool_call completed tool_ui transcript"),
+    row("tool.failed", "tool tool_call failed tool_ui transcript"),
+    row("action.required", "action action_request waiting hitl transcript"),
+    row("action.resolved", "action action_request unknown hitl transcript"),
+    row("queue.changed", "runtime thread unknown task_capsule snapshot"),
+    row("task.changed", "task task unknown task_capsule snapshot",
+        requires=(TASK_OR_JOB,), family_exempt=True),
+    row("agent.changed", "agent agent unknown team_roster snapshot"),
+    row("agent.spawned", "agent agent preparing team_roster snapshot"),
+    row("agent.completed", "agent agent unknown team_roster snapshot"),
+    row("agent.handoff", "team task unknown handoff_lane transcript"),
+    row("context.changed", "context turn unknown runtime_status snapshot"),
+    row("context.compaction.started", "context thread preparing inline_process transcript"),
+    row("context.compaction.completed", "context thread completed inline_process transcript"),
+    row("permission.changed", "policy turn unknown runtime_status transcript"),
+    row("artifact.created", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.updated", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.preview.ready", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.version.created", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.diff.ready", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.export.started", "artifact artifact producing artifact_workspace artifact_store"),
+    row("artifact.export.completed", "artifact artifact completed artifact_workspace artifact_store"),
+    row("artifact.failed", "artifact artifact failed artifact_workspace artifact_store"),
+    row("artifact.deleted", "artifact artifact archived artifact_workspace artifact_store"),
+    row("artifact.changed", "artifact artifact producing artifact_workspace artifact_store"),
+    row("evidence.changed", "evidence evidence unknown timeline_evidence evidence_pack"),
+    row("state.snapshot", "session thread reconciling session_tabs snapshot"),
+    row("state.delta", "runtime thread unknown unknown snapshot"),
+    row("messages.snapshot", "session thread reconciling conversation snapshot"),
+    row("diagnostic.changed", "diagnostics run unknown diagnostics diagnostics_log"),
+    row("metric.changed", "diagnostics run unknown diagnostics diagnostics_log"),
+    row("team.changed", "team team unknown team_roster snapshot"),
+    row("worker.notification", "agent task unknown worker_notifications transcript"),
+    row("review.requested", "evidence evidence reviewing review_lane evidence_pack"),
+    row("review.completed", "evidence evidence completed review_lane evidence_pack"),
 )  # fmt: skip

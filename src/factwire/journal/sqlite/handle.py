@@ -20,7 +20,13 @@ import msgspec
 
 from factwire.journal.chunks import GENESIS, find_anchor
 from factwire.journal.cursor import new_epoch
-from factwire.journal.errors import JournalCorrupt, JournalError, JournalReadOnly, JournalUnwritable
+from factwire.journal.errors import (
+    JournalCorrupt,
+    JournalError,
+    JournalReadOnly,
+    JournalUnwritable,
+    MirrorBroken,
+)
 from factwire.journal.followers import CommitSignal, ReaderRegistry
 from factwire.journal.sqlite.indexes import (
     RUN_IDS,
@@ -286,6 +292,25 @@ class SqliteHandle:
             raise JournalReadOnly(f"{self.path} is open read-only; open it without ?mode=ro")
         return self.writer
 
+    def require_author(self) -> SqliteWriter:
+        """The writer of a journal that makes its own facts; raises `JournalReadOnly` for a mirror,
+        which only takes in what another journal has.
+        """
+        if self.mirrored:
+            raise JournalReadOnly(
+                f"{self.path} mirrors another journal and takes no facts of its own"
+            )
+        return self.require_writer()
+
+    def mark_mirrored(self, epoch: str) -> None:
+        """Take on the epoch of the journal that is mirrored; for the writer's thread alone."""
+        state = self.require_writer().state
+        if state.place.head and (not self.mirrored or self.epoch != epoch):
+            raise MirrorBroken(f"{self.path} holds the facts of another journal; use an empty one")
+        set_meta(state.connection, "epoch", epoch)
+        set_meta(state.connection, "mirror", 1)
+        self.epoch, state.epoch, self.mirrored = epoch, epoch, True
+
     async def load_ends(self) -> JournalEnds:
         """Where the journal begins and ends now."""
         if self.writer is not None:
@@ -315,6 +340,7 @@ class SqliteHandle:
             migrate(connection)
             drop_leftovers(connection)
             self.epoch = _claim_epoch(connection, self.path, mark)
+            self.mirrored = is_mirror(connection)
             state = WriterState(connection, self.epoch)
         except BaseException:
             self._lock.release()
@@ -344,6 +370,7 @@ class SqliteHandle:
             if version(connection) == 0:
                 raise JournalError(f"{self.path} is not a journal yet; open it without ?mode=ro")
             self.epoch = _load_epoch(connection, self.path, mark) or new_epoch()
+            self.mirrored = is_mirror(connection)
         finally:
             connection.close()
 
@@ -375,22 +402,31 @@ def _claim_epoch(connection: Database, path: str, mark: HeadMark | None) -> str:
     return epoch
 
 
+def is_mirror(connection: Database) -> bool:
+    """Whether the journal mirrors another one."""
+    return get_meta(connection, "mirror") == 1
+
+
 def _load_epoch(connection: Database, path: str, mark: HeadMark | None) -> str | None:
-    """The stored epoch, if the file is the one it was stored in and has not gone back."""
+    """The stored epoch, if the file is the one it was stored in and has not gone back. A mirror
+    that has gone back is only behind: whatever it takes in next must continue its chain.
+    """
     epoch = get_meta(connection, "epoch")
+    if isinstance(epoch, str) and is_mirror(connection):
+        return epoch
     same = get_meta(connection, "file") == read_file_identity(path)
     return epoch if isinstance(epoch, str) and same and _is_on_chain(connection, mark) else None
 
 
 def _is_on_chain(connection: Database, mark: HeadMark | None) -> bool:
     try:
-        return mark is None or mark.hash in _load_hashes_at(connection, mark.seq)
+        return mark is None or mark.hash in load_hashes_at(connection, mark.seq)
     except JournalCorrupt:
         # Where the chain is damaged nobody can say; those who read it will be told.
         return False
 
 
-def _load_hashes_at(connection: Database, seq: int) -> set[bytes]:
+def load_hashes_at(connection: Database, seq: int) -> set[bytes]:
     """The hashes that the chain has had while it ended at a seq."""
     place = load_ends(connection)
     if seq > place.head or seq < place.base:

@@ -6,7 +6,7 @@ replays what is not sealed yet; that is a bounded number of facts.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,13 @@ import apsw
 
 from factwire.facts.fact import Fact
 from factwire.journal.admission import prepare_facts
-from factwire.journal.chunks import ChainPoint, FactBatch, decode_line, ensure_reached
+from factwire.journal.chunks import (
+    ChainBatch,
+    ChainPoint,
+    FactBatch,
+    decode_line,
+    ensure_reached,
+)
 from factwire.journal.cursor import (
     MARK,
     Bounds,
@@ -54,7 +60,8 @@ from factwire.journal.sqlite.journal_state import (
     save_records,
 )
 from factwire.journal.sqlite.reader import follow_live, replay
-from factwire.journal.sqlite.retention import remove
+from factwire.journal.sqlite.reader_pool import FETCH_BYTES
+from factwire.journal.sqlite.retention import MirrorEnd, remove
 from factwire.journal.sqlite.schema import Database
 from factwire.journal.sqlite.writer import SqliteWriter
 from factwire.journal.thread_catalogue import (
@@ -167,7 +174,7 @@ class SqliteJournal:
 
     async def __aenter__(self) -> Self:
         store = await asyncio.get_running_loop().run_in_executor(None, self._open)
-        self._opened, self._writer = store, store.writer
+        self._opened, self._writer = store, None if store.mirrored else store.writer
         return self
 
     def _open(self) -> SqliteHandle:
@@ -190,7 +197,7 @@ class SqliteJournal:
     async def append(
         self, batch: Sequence[Fact], *, expected: Mapping[str, int | None] | None = None
     ) -> AppendResult:
-        writer = self._writer or self._handle.require_writer()
+        writer = self._writer or self._handle.require_author()
         return await writer.append(prepare_facts(batch), expected)
 
     async def read(
@@ -293,6 +300,49 @@ class SqliteJournal:
 
     async def restore(self, restoration: Restoration) -> Cursor:
         return await retention.restore(self._handle, restoration)
+
+    async def read_chain(
+        self, after: ChainPoint, record: bytes = b"", size: int = FETCH_BYTES
+    ) -> ChainBatch:
+        """What a mirror that has come to a point of the chain lacks, about `size` bytes at a time;
+        `record` is the hash of the last record that it has. Raises `ChainPointUnknown`.
+        """
+        load = partial(snapshots.load_chain, after=after, record=record, size=size)
+        return await self._handle.pool.run(load)
+
+    def hold_chain(self, name: str, position: int) -> AbstractContextManager[ReaderPosition]:
+        """Keep commits after a position from being removed or thinned out inside the block; the
+        position may be moved.
+        """
+        return self._handle.readers.open_reader(position, follows=True, chain=name)
+
+    async def become_mirror(self, epoch: str) -> None:
+        """Take on the epoch of the journal that this one is to mirror. From then on it refuses to
+        append, to remove and to be restored into.
+        """
+        store, self._writer = self._handle, None
+        await asyncio.wrap_future(store.require_writer().call(partial(store.mark_mirrored, epoch)))
+
+    async def mirror_end(self) -> MirrorEnd:
+        """How far a mirror has come."""
+        writer = self._handle.require_writer()
+        return await asyncio.wrap_future(
+            writer.inspect(partial(retention.load_mirror_end, writer.state))
+        )
+
+    async def take_chain(self, batch: ChainBatch) -> MirrorEnd:
+        """Take in what follows in the mirrored chain, verified; returns when it is durable.
+        Raises `MirrorRefused`, having taken nothing.
+        """
+        return await retention.take_chain(self._handle, batch)
+
+    async def take_removed(
+        self, removed: Sequence[RemovedFact], threads: Sequence[CatalogueRecord]
+    ) -> None:
+        """Take in what the mirrored journal keeps of facts that it removed before the mirror had
+        them, ahead of the chain that leaves them out.
+        """
+        await retention.take_removed(self._handle, removed, threads)
 
     async def stats(self) -> JournalStats:
         store = self._handle

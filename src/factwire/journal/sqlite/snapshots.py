@@ -7,10 +7,20 @@ from itertools import takewhile
 import msgspec
 
 from factwire.journal.chain_verifier import ChainVerifier, SnapshotAnchor
-from factwire.journal.chunks import GENESIS, ChainPoint, find_anchor, find_chain_point
+from factwire.journal.chunks import (
+    GENESIS,
+    ChainBatch,
+    ChainPoint,
+    ChainStart,
+    MirroredChunk,
+    find_anchor,
+    find_chain_point,
+    to_mirrored,
+)
 from factwire.journal.cursor import Cursor
-from factwire.journal.errors import JournalCorrupt
+from factwire.journal.errors import ChainPointUnknown, JournalCorrupt
 from factwire.journal.protocol import Damage, StoredSnapshot, VerifyReport
+from factwire.journal.sqlite.handle import load_hashes_at
 from factwire.journal.sqlite.indexes import ensure_runs, is_covered, load_segment
 from factwire.journal.sqlite.journal_state import (
     JournalEnds,
@@ -23,6 +33,7 @@ from factwire.journal.sqlite.schema import (
     Database,
     load_all_records,
     load_chunk_holding,
+    load_chunks_after,
     load_outlines_after,
     load_raw_chunks,
     translate_damage,
@@ -163,6 +174,29 @@ def load_chain_point(connection: Database, *, seq: int) -> ChainPoint:
     if seq <= place.base:
         return ChainPoint(place.base, place.base_hash)
     return find_chain_point(load_chunk_holding(connection, seq), seq)
+
+
+def load_chain(connection: Database, *, after: ChainPoint, record: bytes, size: int) -> ChainBatch:
+    """What follows a point, about `size` bytes of lines, and the records that came after the one
+    with the hash `record`, or all. Seq 0 stands for the beginning, wherever that is now.
+    """
+    place, records = load_ends(connection), load_all_records(connection)
+    seq = after.seq or place.base
+    if after.seq and after.hash not in load_hashes_at(connection, after.seq):
+        raise ChainPointUnknown(f"the chain does not pass the given point at {after.seq}")
+    hashes = [each.hash for each in records]
+    had = hashes.index(record) + 1 if record in hashes else 0
+    chunks: list[MirroredChunk] = []
+    for chunk in load_chunks_after(connection, seq, place.head):
+        chunks.append(to_mirrored(chunk, seq))
+        size -= len(chunk.data)
+        if size <= 0:
+            break
+    return ChainBatch(
+        start=ChainStart(place.base, place.base_hash, place.floor),
+        records=tuple(records[had:]),
+        chunks=tuple(chunks),
+    )
 
 
 def find_newest_snapshot(connection: Database, *, thread: str | None) -> int | None:

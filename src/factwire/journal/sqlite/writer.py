@@ -248,6 +248,11 @@ class SqliteWriter:
         self._loose, self._loose_bytes = [], 0
         self._mark_head()
 
+    def note_chunks(self, chunks: Sequence[Chunk]) -> None:
+        """Take note of chunks that a call committed, as of those that were appended."""
+        self._announce(chunks)
+        self._finish_commit()
+
     def _run(self) -> None:
         running = True
         while running:
@@ -267,6 +272,9 @@ class SqliteWriter:
             # Whatever it is, those who wait must hear of it, and the thread must live on.
             answers = [error] * len(appends)
         _answer(appends, answers)
+        self._finish_commit()
+
+    def _finish_commit(self) -> None:
         # All have been answered; what goes wrong from here on, the next commit or a reader meets.
         with suppress(Exception):
             self._mark_head()
@@ -321,15 +329,20 @@ class SqliteWriter:
         self._bell.notify()
 
     def _note_loose(self, chunk: Chunk) -> None:
-        if chunk.facts >= LOOSE_FACTS:
-            self._ended, self._loose = self._loose, []
-            self._loose_bytes = 0
+        # A record stands between two chunks of a mirror that do not follow each other.
+        if self._loose and self._loose[-1].hash != chunk.prev:
+            self._end_loose()
+        if chunk.facts >= LOOSE_FACTS or chunk.seqs is not None:
+            self._end_loose()
             return
         self._loose.append(chunk)
         self._loose_bytes += len(chunk.data)
         if self._loose_bytes >= CHUNK_BYTES or len(self._loose) >= LOOSE_CHUNKS:
-            self._ended, self._loose = self._loose, []
-            self._loose_bytes = 0
+            self._end_loose()
+
+    def _end_loose(self) -> None:
+        if self._loose:
+            self._ended, self._loose, self._loose_bytes = self._loose, [], 0
 
     def _merge_when_due(self) -> None:
         ended, self._ended = self._ended, []
