@@ -19,6 +19,7 @@ from factwire.conformance.edge_requirements import (
     EDGE_REST_REQUIREMENTS,
     EDGE_SECURITY_REQUIREMENTS,
     EDGE_STREAM_REQUIREMENTS,
+    HUB_REQUIREMENTS,
 )
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS, LIFECYCLE_REQUIREMENTS
 from factwire.conformance.journal_requirements import (
@@ -110,6 +111,7 @@ _AREAS: Final = (
     OUTLET_REQUIREMENTS,
     SOURCE_REMOTE_REQUIREMENTS,
     ENGINE_REQUIREMENTS,
+    HUB_REQUIREMENTS,
 )
 
 REQUIREMENTS: Final[dict[str, Requirement]] = {
@@ -128,7 +130,7 @@ _LEVEL_BY_AREA: Final[dict[Level, tuple[str, ...]]] = {
     "projection": ("screen", "projection", "seed", "comparison", "evidence", "outlets"),
     "runtime": (
         *("provider", "runtime", "journal", "sources", "cli", "client", "edge", "workbench"),
-        "conformance",
+        *("conformance", "hub"),
     ),
 }
 """Level → the first words of its requirements."""
@@ -145,6 +147,7 @@ def level_of(name: str) -> Level:
 
 NOT_JUDGEABLE: Final[dict[str, str]] = {
     "edge": "needs a running server; tests/edge proves it",
+    "hub": "needs a running server; tests/hub proves it",
     "client": "needs a running server; tests/client proves it",
     "workbench": "needs a browser; tests/workbench proves it",
     "cli": "needs a terminal and processes of its own; tests/cli proves it",

@@ -20,6 +20,7 @@ from factwire.runtime.configuration.configuration import (
     SETTINGS,
     AgentSettings,
     Configuration,
+    HubSettings,
     Limits,
     McpServer,
     PolicySettings,
@@ -56,6 +57,7 @@ _GROUPS: Final[dict[str, type[msgspec.Struct]]] = {
     "limits": Limits,
     "retry": RetryPolicy,
     "retention": RetentionSettings,
+    "hub": HubSettings,
 }
 
 
