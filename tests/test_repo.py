@@ -24,8 +24,10 @@ import pytest
 import factwire
 from factwire.edge.edge_app import PROBLEM_CODES
 from factwire.edge.operations.run_operations import REFUSAL_STATUSES
+from factwire.hub.hub_app import HUB_PROBLEM_CODES, HUB_START_CODES
 from factwire.hub.mirror.mirror_app import MIRROR_PROBLEM_CODES
 from factwire.hub.mirror.mirror_store import UploadRefused
+from factwire.hub.records.hub_database import RecordsError, RecordsUnavailable
 from factwire.journal import ChainPointUnknown, CursorError, JournalError, MirrorRefused
 from factwire.journal.blobs.blob_store import BlobCorrupt, BlobMissing
 from factwire.journal.errors import AppendRefused
@@ -134,9 +136,9 @@ def find_vague_names(text: str) -> Iterator[str]:
 
 def test_the_package_has_few_modules_and_none_is_long():
     modules = read_modules()
-    hub = [path for path in modules if path.startswith("hub/")]
-    assert len(modules) - len(hub) <= MOST_MODULES
-    assert len(hub) <= MOST_HUB_MODULES
+    of_hub = [path for path in modules if path.startswith("hub/")]
+    assert len(of_hub) <= MOST_HUB_MODULES
+    assert len(modules) - len(of_hub) <= MOST_MODULES
     assert [path for path, text in modules.items() if text.count("\n") > MOST_LINES] == []
 
 
@@ -278,12 +280,13 @@ ERROR_PROBLEMS: dict[str, tuple[type[Exception], ...]] = {
 }
 
 
-def _made_codes(root: str, place: int, *folders: str) -> Iterator[tuple[str, ast.expr]]:
+def _made_codes(
+    root: str, place: int, folders: tuple[str, ...] = ("edge", "serving")
+) -> Iterator[tuple[str, ast.expr]]:
     """The code of each `root` that is made, and the function that makes it; one that gets the code
     as a parameter makes what it is called with.
     """
-    where = folders or ("edge", "serving")
-    for path in sorted(path for folder in where for path in SOURCE.glob(f"{folder}/**/*.py")):
+    for path in sorted(path for each in folders for path in SOURCE.glob(f"{each}/**/*.py")):
         tree = ast.parse(path.read_text())
         places, makers = {root: place}, dict[ast.AST, str]()
         for function in _functions(tree):
@@ -327,13 +330,31 @@ def test_every_code_of_a_problem_is_documented():
 
 
 def test_every_code_of_a_mirror_is_documented():
-    made = [code for _, code in _made_codes("Problem", 1, "hub/mirror")]
+    made = [code for _, code in _made_codes("Problem", 1, ("hub/mirror",))]
     literal = {code.value for code in made if isinstance(code, ast.Constant)}
     refusals = {error.code for error in UploadRefused.__subclasses__()}
     own = {*literal, *refusals, *_codes_of(MirrorRefused)}
     assert own - PROBLEM_CODES.keys() == MIRROR_PROBLEM_CODES.keys()
     codes = (ROOT / "docs" / "reference" / "codes.md").read_text(encoding="utf-8")
     assert [code for code in MIRROR_PROBLEM_CODES if f"| `{code}` |" not in codes] == []
+
+
+def test_every_code_of_a_hub_is_documented():
+    made = list(_made_codes("Problem", 1, ("hub",)))
+    literal = {code.value for _, code in made if isinstance(code, ast.Constant)}
+    computed = {name for name, code in made if not isinstance(code, ast.Constant)}
+    assert computed == {"_answer_unavailable", "ensure_credentials"}
+    own = literal | {RecordsUnavailable.code}
+    known = PROBLEM_CODES.keys() | MIRROR_PROBLEM_CODES.keys()
+    assert own - known == HUB_PROBLEM_CODES.keys()
+    insecure = [code for _, code in _made_codes("InsecureStart", 0, ("hub",))]
+    starts = {code.value for code in insecure if isinstance(code, ast.Constant)}
+    assert len(insecure) == 3
+    starts |= {error.code for error in RecordsError.__subclasses__()}
+    assert starts <= HUB_START_CODES.keys()
+    codes = (ROOT / "docs" / "reference" / "codes.md").read_text(encoding="utf-8")
+    listed = {**HUB_PROBLEM_CODES, **HUB_START_CODES}
+    assert [code for code in listed if f"| `{code}` |" not in codes] == []
 
 
 def test_every_reason_not_to_start_is_documented():

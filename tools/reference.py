@@ -29,6 +29,8 @@ from factwire.facts import (
 )
 from factwire.facts import limits as facts_limits
 from factwire.facts.classes.class_tables import CLASS_ALIASES, PAYLOAD_TYPES
+from factwire.hub import hub_app
+from factwire.hub import limits as hub_limits
 from factwire.hub.mirror.mirror_app import MIRROR_PROBLEM_CODES
 from factwire.projection import DIAGNOSTIC_CODES
 from factwire.projection import limits as projection_limits
@@ -152,8 +154,18 @@ def codes() -> str:
         "[evidence packs](../evidence.md).\n\n"
         + table(("code", "meaning"), problems)
         + "\n## Problems of a mirror\n\nWhy a Hub refuses a request about the [mirror]"
-        "(../hub-mirror.md) of an Edge.\n\n" + table(("code", "meaning"), mirrors)
+        "(../hub-mirror.md) of an Edge.\n\n"
+        + table(("code", "meaning"), mirrors)
+        + "\n## Problems of a Hub\n\nWhy a [Hub](../hub.md) refuses a request, beside the codes "
+        "that it shares with an Edge.\n\n"
+        + table(("code", "meaning"), _code_rows(hub_app.HUB_PROBLEM_CODES))
+        + "\n## Why a Hub does not start\n\n"
+        + table(("code", "meaning"), _code_rows(hub_app.HUB_START_CODES))
     )
+
+
+def _code_rows(codes: dict[str, str]) -> list[tuple[str, ...]]:
+    return [(f"`{code}`", meaning) for code, meaning in codes.items()]
 
 
 def sources() -> str:
@@ -204,6 +216,7 @@ def limits() -> str:
         "Conformance": conformance_limits,
         "Server": serving_limits,
         "Edge": edge_limits,
+        "Hub": hub_limits,
         "Client": client_limits,
         "Claude Code's streams": claude_limits,
     }
@@ -237,7 +250,20 @@ def edge_events() -> str:
 
 
 def edge_rest() -> str:
-    document = build_openapi()
+    return (
+        "# Addresses of an Edge\n\nEvery address; see [REST](../edge-rest.md). Bodies and answers "
+        "are schemas of `schemas/openapi.json`.\n\n" + _addresses(build_openapi())
+    )
+
+
+def hub_rest() -> str:
+    return (
+        "# Addresses of a Hub\n\nEvery address; see [the Hub](../hub.md). Bodies and answers are "
+        "schemas of `schemas/hub-openapi.json`.\n\n" + _addresses(hub_app.build_openapi())
+    )
+
+
+def _addresses(document: dict[str, Any]) -> str:
     operations = [
         (method.upper(), path, operation)
         for path, methods in document["paths"].items()
@@ -263,10 +289,7 @@ def edge_rest() -> str:
         )
         for tag in tags
     )
-    return (
-        "# Addresses of an Edge\n\nEvery address; see [REST](../edge-rest.md). Bodies and answers "
-        "are schemas of `schemas/openapi.json`.\n\n" + "\n".join(sections)
-    )
+    return "\n".join(sections)
 
 
 def _takes(operation: dict[str, Any]) -> str:
@@ -302,6 +325,7 @@ def main() -> None:
         "sources": sources,
         "edge-events": edge_events,
         "edge-rest": edge_rest,
+        "hub-rest": hub_rest,
     }
     for name, page in pages.items():
         (FOLDER / f"{name}.md").write_text(GENERATED + page(), encoding="utf-8")

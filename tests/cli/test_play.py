@@ -13,7 +13,7 @@ from factwire.cli import playback
 from factwire.cli.play_command import build_frame, build_page, build_screen
 from factwire.cli.playback import HELP, Pace, PlaybackControls, Player, parse_speed, recorded_pause
 from factwire.cli.recordings import PlacedRow
-from factwire.cli.terminal_keys import KeyReader
+from factwire.cli.terminal import KeyReader
 from factwire.facts import RUNTIME_CLASSES, Fact
 from factwire.projection import Projection
 from tests.cli.cli_commands import Factwire, lines

@@ -119,6 +119,24 @@ SAMPLES: dict[str, Sample] = {
     "retention.keep_facts": Sample(("1", "2"), ("3", "4"), (1, 2, 3, 4)),
     "retention.compact": Sample(("true", "false"), ("yes", "0"), (True, False, True, False)),
     "retention.every_seconds": Sample(("1", "2.5"), ("3", "4.5"), (1.0, 2.5, 3.0, 4.5)),
+    "hub.host": Sample(('"::1"', '"b"'), ("c", "d"), ("::1", "b", "c", "d")),
+    "hub.port": Sample(("0", "2"), ("3", "65535"), (0, 2, 3, 65535)),
+    "hub.url": Sample(
+        ('"https://a"', '"https://b"'),
+        ("https://c", "http://d:1"),
+        ("https://a", "https://b", "https://c", "http://d:1"),
+    ),
+    "hub.database": Sample(
+        ('"sqlite:/a"', '"postgres://b/x"'),
+        ("sqlite:/c", "postgresql://d/x"),
+        ("sqlite:/a", "postgres://b/x", "sqlite:/c", "postgresql://d/x"),
+    ),
+    **{
+        f"hub.{name}": Sample(
+            ('["a"]', '["b", "c"]'), ('["d", "e"]', "f"), (("a",), ("b", "c"), ("d", "e"), ("f",))
+        )
+        for name in ("hosts", "origins", "proxies")
+    },
 }
 
 GATHERED = ("policy.ask", "policy.deny")
@@ -341,6 +359,12 @@ WRONG: list[tuple[str, str, str]] = [
     ('redaction.never_store = "A_KEY"', "redaction.never_store", "wrong_type"),
     ('redaction.never_store = ["*_*"]', "redaction.never_store", "wrong_value"),
     ('redaction.never_store = ["p@ssw0rd"]', "redaction.never_store", "wrong_value"),
+    ("hub.port = 65536", "hub.port", "wrong_value"),
+    ("hub.port = 1.5", "hub.port", "wrong_type"),
+    ("hub.url = 'hub.example'", "hub.url", "wrong_value"),
+    ("hub.database = 'mysql://a/b'", "hub.database", "wrong_value"),
+    ("hub.database = 'sqlite:'", "hub.database", "wrong_value"),
+    ("hub.proxies = '10.0.0.1'", "hub.proxies", "wrong_type"),
     ("limits.concurrent_runs = 1.5", "limits.concurrent_runs", "wrong_type"),
     ("limits.concurrent_runs = 2026-01-01", "limits.concurrent_runs", "wrong_type"),
     ("limits.concurrent_runs = -1", "limits.concurrent_runs", "wrong_value"),

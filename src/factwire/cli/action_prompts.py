@@ -18,8 +18,15 @@ from typing import Any, Final, Literal, Protocol, cast
 import msgspec
 from rich.text import Text
 
-from factwire.cli.terminal import DIM, LINE, NAME, terminal_safe, terminal_safe_block
-from factwire.cli.terminal_keys import KeyReader, keys_at_once
+from factwire.cli.terminal import (
+    DIM,
+    LINE,
+    NAME,
+    KeyReader,
+    keys_at_once,
+    terminal_safe,
+    terminal_safe_block,
+)
 from factwire.cli.turn_display import Display, LiveDisplay
 from factwire.facts.resources import DecisionCard
 from factwire.projection.actions import Action

@@ -87,6 +87,11 @@ VERBS: Final = {
         "edge",
         "Serve this machine's agents over REST, WebSocket and event streams, behind one token.",
     ),
+    "hub": Verb(
+        "hub_command",
+        "hub",
+        "Serve people and their machines: accounts, invitations and sign-in.",
+    ),
     "open": Verb(
         "edge_command",
         "open_workbench",

@@ -35,8 +35,16 @@ from factwire.cli.playback import (
 from factwire.cli.project_command import FamilyOption, RecordingArgument
 from factwire.cli.recordings import choose_family, open_recording
 from factwire.cli.targets import finish_work
-from factwire.cli.terminal import DONE, Section, print_note, terminal_safe
-from factwire.cli.terminal_keys import KeyReader, keys_at_once, open_terminal, read_keys
+from factwire.cli.terminal import (
+    DONE,
+    KeyReader,
+    Section,
+    keys_at_once,
+    open_terminal,
+    print_note,
+    read_keys,
+    terminal_safe,
+)
 from factwire.projection import ProjectionState
 
 WIDE: Final = 100

@@ -1,6 +1,6 @@
 """`factwire schema`: the contracts as JSON Schema, TypeScript, AsyncAPI and OpenAPI.
 
-The OpenAPI document is made from the handlers of an Edge, so it alone needs the Edge's extra.
+The OpenAPI documents are made from the handlers of the servers, so they need their extras.
 """
 
 import sys
@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from factwire.cli.terminal import CliError
+from factwire.cli.terminal import CliError, print_note
 from factwire.journal.atomic_files import write_target
 
 
@@ -38,6 +38,7 @@ _DEFAULTS: Final = {
 }
 
 _OPENAPI: Final = "openapi.json"
+_HUB_OPENAPI: Final = "hub-openapi.json"
 
 
 def schema(
@@ -47,7 +48,7 @@ def schema(
         str | None,
         typer.Option(
             help="The schema: with json, one of fact, payloads, projection, read-models, …; "
-            "with typescript, factwire or projection.",
+            "with typescript, factwire or projection; with openapi, openapi or hub-openapi.",
             show_default="fact, factwire",
         ),
     ] = None,
@@ -56,7 +57,7 @@ def schema(
     ] = None,
 ) -> None:
     """Print a schema of facts or of their projection, or write all schemas to a folder."""
-    files = _openapi_text() if form is FormatOption.openapi else _schema_files()
+    files = _openapi_files() if form is FormatOption.openapi else _schema_files()
     if form is FormatOption.all:
         _write_all(files, output)
         return
@@ -78,7 +79,8 @@ def _schema_files() -> dict[str, str]:
     return schema_files() | projection_files() | about_runs | edge_files() | report_files()
 
 
-def _openapi_text() -> dict[str, str]:
+def _openapi_files() -> dict[str, str]:
+    """The documents of the servers that are installed."""
     from factwire.facts.schemas.schema_files import document_text
 
     try:
@@ -88,7 +90,13 @@ def _openapi_text() -> dict[str, str]:
             f"{_OPENAPI} is generated from the Edge's routes, but {error.name} is not "
             "installed; install factwire[edge]"
         ) from error
-    return {_OPENAPI: document_text(build_openapi())}
+    files = {_OPENAPI: document_text(build_openapi())}
+    try:
+        from factwire.hub import hub_app
+    except ModuleNotFoundError as error:
+        print_note(f"without {_HUB_OPENAPI}: {error.name} is not installed; see factwire[hub]")
+        return files
+    return {**files, _HUB_OPENAPI: document_text(hub_app.build_openapi())}
 
 
 def _choose_file(files: dict[str, str], form: FormatOption, name: str) -> str:
@@ -108,5 +116,5 @@ def _write_all(files: dict[str, str], folder: Path | None) -> None:
     for filename, text in files.items():
         write_target(folder / filename, text)
     # Last, so that all others are there where it cannot be made.
-    for filename, text in _openapi_text().items():
+    for filename, text in _openapi_files().items():
         write_target(folder / filename, text)

@@ -1,4 +1,6 @@
-"""What an Edge promises: REST, events, streams, previews, security and what holds under faults."""
+"""What an Edge promises: REST, events, streams, previews, security and what holds under faults; and
+what a Hub does.
+"""
 
 from typing import Final
 
@@ -357,5 +359,46 @@ MIRROR_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "mirror.free": "An Edge without a Hub loads, holds and writes nothing for one.",
         "mirror.killed": "After kills of Edge, Hub and both under load, nothing acknowledged is "
         "lost, and the mirror equals the original byte for byte.",
+    },
+)
+
+
+HUB_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
+    "hub, People and doors",
+    {
+        "hub.records.contract": "SQLite and PostgreSQL hold the same records by one schema, which "
+        "migrations make; a newer schema is refused.",
+        "hub.records.durable": "What a Hub has acknowledged survives its kill.",
+        "hub.first-admin": "The first start prints a link for the first admin that works once and "
+        "expires; the next start makes the one before void.",
+        "hub.invitations": "An invitation creates as many accounts as it says, until it expires or "
+        "is revoked, however many ask at once.",
+        "hub.passwords": "A wrong name, a wrong password and a disabled account get one answer "
+        "after the same work.",
+        "hub.sessions": "People list and end their sessions; signing out, a new password and "
+        "disabling an account end sessions at once.",
+        "hub.refresh": "A refresh token works once; its reuse ends the session, and a repeat of a "
+        "lost answer does not.",
+        "hub.roles": "Each route needs a role, which holds from the next request on; one admin is "
+        "always left.",
+        "hub.audit": "Who did what, when and from where is written with what was done, and holds "
+        "no secret.",
+        "hub.idempotency": "A POST under one key of one person is done once.",
+        "hub.command": "Accounts, invitations and the audit log are managed on the Hub's machine, "
+        "whether it runs or not.",
+    },
+) + requirements(
+    "guarantees S1, S3, S4, S6, S14, S15, S20, R13",
+    {
+        "hub.tokens.forged": "An access token that this Hub did not issue as it is, is refused.",
+        "hub.owners": "Without a token every route is refused; another person's id is not found.",
+        "hub.limits": "Requests, sign-ins and registrations of one address are limited; what a "
+        "client says of its address counts only behind a named proxy.",
+        "hub.secrets": "No secret that a Hub issues is in its database, its log or its lists.",
+        "hub.start": "A Hub that would not be safe, or that cannot use its files, does not start, "
+        "and says why.",
+        "hub.openapi": "Every answer is one that the OpenAPI document lists, whatever is sent.",
+        "hub.join-page": "The link of an invitation opens a page that creates the account and runs "
+        "nothing but its own script.",
     },
 )

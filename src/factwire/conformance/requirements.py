@@ -19,6 +19,7 @@ from factwire.conformance.edge_requirements import (
     EDGE_REST_REQUIREMENTS,
     EDGE_SECURITY_REQUIREMENTS,
     EDGE_STREAM_REQUIREMENTS,
+    HUB_REQUIREMENTS,
     MIRROR_REQUIREMENTS,
 )
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS, LIFECYCLE_REQUIREMENTS
@@ -111,6 +112,7 @@ _AREAS: Final = (
     OUTLET_REQUIREMENTS,
     SOURCE_REMOTE_REQUIREMENTS,
     ENGINE_REQUIREMENTS,
+    HUB_REQUIREMENTS,
     MIRROR_REQUIREMENTS,
 )
 
@@ -130,7 +132,7 @@ _LEVEL_BY_AREA: Final[dict[Level, tuple[str, ...]]] = {
     "projection": ("screen", "projection", "seed", "comparison", "evidence", "outlets"),
     "runtime": (
         *("provider", "runtime", "journal", "sources", "cli", "client", "edge", "workbench"),
-        *("conformance", "mirror"),
+        *("conformance", "hub", "mirror"),
     ),
 }
 """Level → the first words of its requirements."""
@@ -148,6 +150,7 @@ def level_of(name: str) -> Level:
 NOT_JUDGEABLE: Final[dict[str, str]] = {
     "edge": "needs a running server; tests/edge proves it",
     "mirror": "needs running servers; tests/hub proves it",
+    "hub": "needs a running server; tests/hub proves it",
     "client": "needs a running server; tests/client proves it",
     "workbench": "needs a browser; tests/workbench proves it",
     "cli": "needs a terminal and processes of its own; tests/cli proves it",

@@ -114,6 +114,20 @@ class RedactionSettings(msgspec.Struct, frozen=True, kw_only=True):
     never_store: tuple[str, ...] = ()
 
 
+class HubSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a Hub listens and keeps its records. `url` is the address that people open, `proxies`
+    are the addresses of reverse proxies that report where a request came from.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8788
+    url: str | None = None
+    database: str | None = None
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
+
+
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be set. Paths are absolute; an empty list of workspaces allows none."""
 
@@ -131,6 +145,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     retry: RetryPolicy = RetryPolicy()
     retention: RetentionSettings = RetentionSettings()
     redaction: RedactionSettings = RedactionSettings()
+    hub: HubSettings = HubSettings()
 
 
 _TRUE: Final = ("1", "true", "yes", "on")
@@ -142,6 +157,7 @@ _LARGEST_FACTOR: Final = 100
 _HTTP: Final = re.compile(r"https?://[^\s/@]+(/\S*)?")
 _MOST: Final = 10**9
 _MOST_DAYS: Final = 36_500
+_LAST_PORT: Final = 65_535
 USER_CHARACTERS: Final = 80
 
 
@@ -206,6 +222,29 @@ def read_journal(value: Any, base: ValueBase) -> str:
         return url
     file, mark, options = rest.partition("?")
     return f"sqlite:{read_path(file, base)}{mark}{options}"
+
+
+def read_database(value: Any, base: ValueBase) -> str:
+    """Where a Hub keeps its records."""
+    url = read_text(value, base)
+    scheme, colon, path = url.partition(":")
+    if colon and scheme == "sqlite" and path:
+        return f"sqlite:{read_path(path, base)}"
+    if not url.startswith(("postgres://", "postgresql://")):
+        raise InvalidValue("sqlite:PATH or postgres://HOST/NAME")
+    return url
+
+
+def read_port(value: Any, base: ValueBase) -> int:
+    number = _to_number(value, base)
+    if isinstance(number, float) or not 0 <= number <= _LAST_PORT:
+        raise InvalidValue(f"a port from 0 to {_LAST_PORT}", is_type=isinstance(number, float))
+    return number
+
+
+def read_texts(value: Any, base: ValueBase) -> tuple[str, ...]:
+    """Texts; a variable holds one, or a JSON list of them."""
+    return tuple(read_text(item, base) for item in read_list(value, base, "a list of texts"))
 
 
 def read_rules(value: Any, base: ValueBase) -> tuple[str, ...]:
@@ -533,6 +572,13 @@ _ROWS: Final = (
         "Variables and .env files whose values are never stored; combined from all sources.",
         gathers=True,
     ),
+    Setting("hub.host", read_text, "The address that a Hub listens on."),
+    Setting("hub.port", read_port, "The port of a Hub."),
+    Setting("hub.url", read_http_url, "The address at which people open a Hub."),
+    Setting("hub.database", read_database, "The database of a Hub."),
+    Setting("hub.hosts", read_texts, "Additional host names that a Hub accepts."),
+    Setting("hub.origins", read_texts, "Origins whose pages may connect to a Hub."),
+    Setting("hub.proxies", read_texts, "Addresses of reverse proxies in front of a Hub."),
 )
 
 SETTINGS: Final[dict[str, Setting]] = {row.key: row for row in _ROWS}

@@ -23,6 +23,7 @@ from factwire.runtime.configuration.configuration import (
     SETTINGS,
     AgentSettings,
     Configuration,
+    HubSettings,
     Limits,
     McpServer,
     PolicySettings,
@@ -61,6 +62,7 @@ _GROUPS: Final[dict[str, type[msgspec.Struct]]] = {
     "retry": RetryPolicy,
     "retention": RetentionSettings,
     "redaction": RedactionSettings,
+    "hub": HubSettings,
 }
 
 

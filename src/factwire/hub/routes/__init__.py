@@ -1,0 +1,3 @@
+"""The REST interface of a Hub."""
+
+__all__: list[str] = []
