@@ -609,3 +609,32 @@ async def test_a_viewer_of_a_shortened_thread_comes_again_for_what_is_left(tmp_p
             await read_state(edge, thread_id),
         )
         assert left["state"] != shown["state"]
+
+
+@pytest.mark.requirement("edge.retention.outside-turns")
+@pytest.mark.parametrize("above", [{}, {"parentTaskId": "plan"}, {"workerId": "w1"}])
+async def test_turns_of_a_thread_that_all_name_a_worker_or_a_task_above_go_when_they_are_old(
+    tmp_path: Path, above: dict[str, str]
+):
+    async with running_edge(tmp_path) as edge:
+        edge.machine.mint.clock = lambda: NOW
+        facts: list[dict[str, Any]] = [
+            {
+                "type": name,
+                "id": f"{turn}-{name}",
+                "runtimeId": "mine",
+                "sessionId": "s",
+                "threadId": "outside",
+                "turnId": turn,
+                "createdAt": OLD,
+                "payload": {},
+                **above,
+            }
+            for turn in ("one", "two")
+            for name in ("turn.submitted", "turn.started", "turn.completed")
+        ]
+        await edge.post("/v1/facts", {"facts": facts})
+        assert len(await read_facts(edge, threadId="outside")) >= len(facts)
+        done = await remove(edge)
+        left = [row["fact"]["turnId"] for row in await read_facts(edge, threadId="outside")]
+        assert (done["threads"], done["runs"], done["facts"], left) == (1, 1, 5, ["two"])

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from factwire.facts import Fact
+from factwire.facts.classes.payloads import to_person
 from factwire.projection import (
     InvalidReadModel,
     Projection,
@@ -119,3 +120,27 @@ def test_a_first_screen_comes_from_a_read_model_alone_and_the_stream_goes_on():
 def test_what_is_no_read_model_is_refused_with_its_reason(value: Any):
     with pytest.raises(InvalidReadModel, match="expected a ThreadReadModel"):
         read_thread_model(value)
+
+
+PEOPLE: dict[str, Any] = {
+    "a name": "Ada",
+    "a person": {"name": "Ada", "via": "workbench", "userId": "user-1", "deviceId": "device-1"},
+    "nobody": None,
+    "no person": 7,
+}
+
+
+@pytest.mark.requirement("projection.read-model.cancelled-by")
+@pytest.mark.parametrize("end", ["completed", "failed", "canceled"])
+@pytest.mark.parametrize("by", PEOPLE.values(), ids=PEOPLE)
+def test_a_read_model_says_who_cancelled_the_last_turn_and_restores_it(by: Any, end: str):
+    tell = FactMaker()
+    state = project_facts(
+        tell("turn.started", **TURN), tell(f"turn.{end}", **TURN, payload={"by": by})
+    )
+    person = to_person(by) if end == "canceled" else None
+    model = thread_read_model(state)
+    assert model.last_outcome is not None
+    assert model.last_outcome.cancelled_by == person == state.turns["turn"].cancelled_by
+    read = read_thread_model(msgspec.json.decode(msgspec.json.encode(model)))
+    assert Projection.from_read_model(read).state.turns["turn"].cancelled_by == person

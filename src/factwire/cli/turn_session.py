@@ -39,8 +39,7 @@ from factwire.cli.turn_display import (
     PlainDisplay,
     Transcript,
 )
-from factwire.facts import Fact, entity_of
-from factwire.facts.classes.class_tables import TURN_TERMINALS
+from factwire.facts import Fact
 from factwire.projection import Changes
 from factwire.projection.actions import Action
 
@@ -181,7 +180,8 @@ class TurnSession:
 
     def _note(self, fact: Fact, changes: Changes) -> None:
         del changes
-        if fact.event_class in TURN_TERMINALS and entity_of(fact) is None:
+        turn = self._work.state.turns.get(fact.turn_id or "")
+        if turn is not None and turn.entity is None and turn.ended_by == fact.id:
             self.last_end = fact
         self._display.fact(fact)
         self._changed.set()

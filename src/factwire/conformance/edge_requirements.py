@@ -316,6 +316,8 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "where an agent changed it.",
         "edge.run.times": "Every event of a run has the times at which it was asked for, started "
         "and ended, as far as that has happened.",
+        "edge.retention.outside-turns": "Turns of an outside thread that all name a worker or a "
+        "task above are the thread's own, and go when they are old.",
     },
 ) + requirements(
     "guarantees S15",

@@ -336,6 +336,14 @@ _COUNTS: Final = requirements(
     },
 )
 
+_ENDS: Final = requirements(
+    "spec facts §4, read models",
+    {
+        "projection.read-model.cancelled-by": "The read model of a thread says who cancelled the "
+        "last turn, and a state that is restored from it shows it.",
+    },
+)
+
 _COSTS: Final = requirements(
     "design, how a fact flows",
     {
@@ -355,4 +363,5 @@ PROJECTION_RULE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *_LOSS,
     *_COSTS,
     *_COUNTS,
+    *_ENDS,
 )

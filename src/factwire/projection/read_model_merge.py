@@ -409,6 +409,7 @@ def _merge_turn_records(draft: StateDraft, model: ThreadReadModel, over: Collect
             outcome.status,
             category=outcome.failure_category,
             hint=outcome.recovery_hint,
+            cancelled_by=outcome.cancelled_by,
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from factwire.facts.classes.payloads import Person
 from factwire.projection.actions import Action
 from factwire.projection.artifacts import ArtifactState, EvidenceItem, Review
 from factwire.projection.diagnostics import Diagnostic
@@ -71,12 +72,13 @@ class ToolCallSummary(View):
 
 
 class Outcome(View):
-    """How the last turn ended."""
+    """How the last turn ended, and who cancelled it."""
 
     status: str
     turn_id: str | None = None
     failure_category: str | None = None
     recovery_hint: str | None = None
+    cancelled_by: Person | None = None
 
 
 class ThreadReadModel(View):
@@ -382,11 +384,13 @@ def _last_outcome(state: ProjectionState) -> Outcome | None:
     runtime = state.runtime
     if runtime.latest_turn_status not in ("completed", "failed", "canceled"):
         return None
+    turn = state.turns.get(runtime.latest_turn_id or "")
     return Outcome(
         status=runtime.latest_turn_status,
         turn_id=runtime.latest_turn_id,
         failure_category=runtime.failure_category,
         recovery_hint=runtime.recovery_hint,
+        cancelled_by=turn.cancelled_by if turn else None,
     )
 
 

@@ -295,13 +295,21 @@ def restore_turn(
     hint: str | None = None,
     at: str | None = None,
     ended_by: str | None = None,
+    cancelled_by: Person | None = None,
 ) -> None:
     """A turn of the thread as a read model states it."""
     turn, path = _ensure_turn(draft, turn_id, turn_id)
     draft.put(turn, path, "status", status)
     draft.put(turn, path, "failure_category", category)
     draft.put(turn, path, "recovery_hint", hint)
-    draft.fill(turn, path, message=message, completed_at=at, ended_by=ended_by)
+    draft.fill(
+        turn,
+        path,
+        message=message,
+        completed_at=at,
+        ended_by=ended_by,
+        cancelled_by=cancelled_by,
+    )
 
 
 def _update_turn(draft: "StateDraft", fact: Fact, status: str) -> None:

@@ -21,8 +21,9 @@ import msgspec
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.edge_metrics import UNFINISHED
 from factwire.edge.limits import RETENTION_BATCH_FACTS, RETENTION_HELD_NAMES, RETENTION_STEP_FACTS
-from factwire.facts import Fact, Person, entity_of
+from factwire.facts import Fact, Person
 from factwire.facts.classes.class_tables import TURN_TERMINALS
+from factwire.facts.open_work import TURN_OPENERS, OpenWork, RecentIds
 from factwire.facts.resources import (
     HistoryRemoval,
     RetentionRules,
@@ -47,7 +48,7 @@ KEPT_CLASSES: Final = frozenset({"policy.changed", "thread.deleted", "evidence.e
 SCHEDULE: Final = Person(name="Factwire", via="retention")
 """Who removes what a setting says."""
 
-_TURN_CLASSES: Final = ("turn.submitted", *sorted(TURN_TERMINALS))
+_TURN_CLASSES: Final = (*sorted(TURN_OPENERS), *sorted(TURN_TERMINALS))
 _log: Final = logger("factwire.edge")
 
 
@@ -318,13 +319,17 @@ class EdgeRetention:
         """Every turn that ended, in the order of the ends."""
         found: list[EndedTurn] = []
         begun: dict[str, int] = {}
+        threads: dict[str, OpenWork] = {}
         async for batch in self._edge.journal.read(filter=Filter(classes=_TURN_CLASSES)):
             for seq, fact in batch.facts():
-                if fact.thread_id is None or fact.turn_id is None or entity_of(fact) is not None:
+                if fact.thread_id is None or fact.turn_id is None:
+                    continue
+                work = threads.setdefault(fact.thread_id, OpenWork(RecentIds()))
+                if not work.follow_turn(fact):
                     continue
                 sequence = fact.sequence or 0
-                if fact.event_class == "turn.submitted":
-                    begun[fact.turn_id] = sequence
+                if fact.event_class in TURN_OPENERS:
+                    begun.setdefault(fact.turn_id, sequence)
                     continue
                 facts = max(1, sequence - begun.pop(fact.turn_id, sequence) + 1)
                 found.append(EndedTurn(fact.thread_id, fact.turn_id, seq, fact.created_at, facts))
@@ -365,12 +370,13 @@ class EdgeRetention:
         """
         projection = Projection(turn.thread_id)
         through = facts = runs = 0
+        work = OpenWork(RecentIds())
         last: tuple[int, Fact] | None = None
         async for seq, fact in self._read_thread(turn.thread_id):
             if last is not None:
                 through = last[0]
                 facts += last[1].event_class not in KEPT_CLASSES
-                runs += last[1].event_class in TURN_TERMINALS and entity_of(last[1]) is None
+                runs += work.follow_turn(last[1]) and last[1].event_class in TURN_TERMINALS
                 projection.replay(last[1])
             last = seq, fact
             if seq > turn.seq and not _belongs_to(fact, turn):

@@ -509,12 +509,13 @@ export interface Notification {
   createdAt?: string | null;
 }
 
-/** How the last turn ended. */
+/** How the last turn ended, and who cancelled it. */
 export interface Outcome {
   status: string;
   turnId?: string | null;
   failureCategory?: string | null;
   recoveryHint?: string | null;
+  cancelledBy?: Person | null;
 }
 
 /** One set of changes, applied as a whole or not at all. */

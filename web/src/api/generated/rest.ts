@@ -504,12 +504,13 @@ export interface MessageSnapshot {
   completedAt?: string | null;
 }
 
-/** How the last turn ended. */
+/** How the last turn ended, and who cancelled it. */
 export interface Outcome {
   status: string;
   turnId?: string | null;
   failureCategory?: string | null;
   recoveryHint?: string | null;
+  cancelledBy?: Person | null;
 }
 
 /** What a check of a pack found; `journal` is missing where the pack itself is not right. */
