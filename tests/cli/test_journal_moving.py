@@ -2,9 +2,11 @@
 
 import asyncio
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -123,6 +125,62 @@ def test_an_empty_journal_is_exported_and_imported(journal: CommandLine, tmp_pat
     assert (header_of(export)["facts"], len(export.splitlines())) == (0, 2)
     done = journal("import", "-", tmp_path / "new.db", stdin=export)
     assert (done.code, done.err.startswith("imported 0 facts; epoch ")) == (0, True)
+
+
+def _leave_empty(path: Path, kind: str) -> Path:
+    """A file that is there and holds no facts."""
+    if kind == "journal":
+        return make(path)
+    path.touch()
+    if kind == "database":
+        with closing(sqlite3.connect(path)) as database:
+            database.execute("CREATE TABLE gone(a)")
+            database.execute("DROP TABLE gone")
+            database.commit()
+    return path
+
+
+@pytest.mark.requirement("cli.journal.import.existing")
+@pytest.mark.parametrize("kind", ["file", "database", "journal"])
+def test_an_import_into_an_empty_file_that_is_there_is_the_same_as_into_a_new_one(
+    journal: CommandLine, path: Path, kind: str
+):
+    export, target = path.with_name("runs.ndjson"), _leave_empty(path.with_name("new.db"), kind)
+    journal("export", path, export)
+    assert journal("import", export, target).code == 0
+    assert lines_of(target) == lines_of(path)
+    assert journal("verify", target).code == 0
+
+
+@pytest.mark.requirement("cli.journal.import.existing")
+@pytest.mark.parametrize("kind", ["file", "database", "journal"])
+def test_an_import_into_a_file_that_is_there_goes_on_after_a_kill(
+    journal: CommandLine, path: Path, kind: str
+):
+    export, target = path.with_name("runs.ndjson"), _leave_empty(path.with_name("new.db"), kind)
+    journal("export", path, export)
+    assert import_and_die("_copy_snapshots", export, target) == -signal.SIGKILL
+    repeated = journal("import", export, target)
+    assert (repeated.code, "--append" in repeated.err) == (1, True)
+    assert journal("import", "--append", export, target).code == 0
+    assert lines_of(target) == lines_of(path)
+    assert journal("verify", target).code == 0
+
+
+@pytest.mark.requirement("cli.journal.import.existing")
+def test_a_database_of_another_program_is_refused_and_left_as_it_is(
+    journal: CommandLine, path: Path
+):
+    export, target = path.with_name("runs.ndjson"), path.with_name("other.db")
+    journal("export", path, export)
+    with closing(sqlite3.connect(target)) as database:
+        database.execute("CREATE TABLE theirs(a)")
+        database.commit()
+    done = journal("import", export, target)
+    assert (done.code, "journal_unavailable" in done.err) == (2, True)
+    assert "belongs to another program" in done.err
+    with closing(sqlite3.connect(target)) as database:
+        assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
 
 
 @lossless

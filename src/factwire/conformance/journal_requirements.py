@@ -162,6 +162,8 @@ _COMMAND_LINE: Final = requirements(
         "cli.journal.verify": "The first bad place is named, and what before it is intact.",
         "cli.journal.export.lossless": "An export holds the same facts, byte for byte.",
         "cli.journal.import.refused": "A damaged export is refused by line; nothing is written.",
+        "cli.journal.import.existing": "An import takes a file that is there and empty, can be "
+        "continued after a kill, and refuses a database of another program.",
         "cli.journal.import.whole": "A new journal appears only when its import is whole; a "
         "killed one can be repeated.",
         "cli.journal.import.append": "Importing again into a journal changes nothing.",

@@ -14,7 +14,7 @@ import apsw
 import msgspec
 
 from factwire.journal.chunks import ChainLink, Chunk, FactBatch, Record, sum_data, sum_outline
-from factwire.journal.errors import JournalCorrupt, JournalError
+from factwire.journal.errors import JournalCorrupt, JournalError, JournalUnavailable
 
 Value = int | str | bytes | None
 
@@ -154,7 +154,10 @@ def _make_private(path: str) -> None:
 
 
 def migrate(connection: Database) -> None:
-    """Bring the tables up to date, step by step."""
+    """Bring the tables up to date, step by step; never in a database of another program."""
+    names = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema")]
+    if names and "migrations" not in names:
+        raise JournalUnavailable("the database belongs to another program; name another file")
     connection.execute("CREATE TABLE IF NOT EXISTS migrations(number INTEGER PRIMARY KEY)")
     for number, script in enumerate(MIGRATIONS, start=1):
         connection.execute("BEGIN IMMEDIATE")
