@@ -101,3 +101,17 @@ async def test_beside_a_writer_only_reading_works(path: Path):
                 assert b"compact --edge URL" in err.replace(b"\n", b" ")
             if arguments[0] == "cat":
                 assert out.startswith(b'{"id":"f999"')
+
+
+@pytest.mark.parametrize("suffix", ["lock", "mark"])
+def test_a_link_beside_a_journal_is_refused_and_its_target_kept(
+    journal: CommandLine, path: Path, tmp_path: Path, suffix: str
+):
+    target, link = tmp_path / "important", Path(f"{path}-{suffix}")
+    target.write_text("kept\n")
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)
+    done = journal("compact", path)
+    assert (done.code, "journal_unavailable" in done.err) == (2, True)
+    assert target.read_text() == "kept\n"
+    assert link.is_symlink()

@@ -349,6 +349,26 @@ def test_a_run_that_nobody_watches_ends_without_an_answer(factwire: Factwire, mo
 
 
 @pytest.mark.requirement("cli.answers.unattended")
+@pytest.mark.parametrize("mode", ["never", "policy"])
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_thread_that_is_resumed_unattended_ends_without_an_answer(
+    home: Home, mode: str, form: tuple[str, ...]
+):
+    with home.background("run", "asks", "x", "--thread", "mine") as running:
+        running.until("factwire deny act_")
+        running.process.kill()
+        running.end()
+    resumed = home.run("resume", "mine", "--approve", mode, *form)
+    assert resumed.code == 0
+    assert "It was denied." in resumed.out
+    assert f"denied by --approve {mode}" in resumed.out + resumed.err
+    (thread,) = home.threads()
+    assert thread["thread"]["status"] == "completed"
+    wrong = home.run("resume", "mine", "--approve", "always")
+    assert (wrong.code, "--approve expects ask, never or policy" in wrong.err) == (2, True)
+
+
+@pytest.mark.requirement("cli.answers.unattended")
 def test_the_policy_alone_allows_what_it_allows(factwire: Factwire, home: Home):
     command = ("run", "shell", "touch made", "--sandbox", "off", "--approve", "policy")
     assert factwire(*command).code == 1

@@ -7,11 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
 from tests.client.edge_processes import TOKEN
-from tests.workbench.browsers import Size, Theme, Watched
+from tests.runtime.trusted_files import write_trusted
+from tests.workbench.browsers import Size, Theme, Watched, watched_page
 from tests.workbench.conftest import NewPage
+from tests.workbench.edges import WorkbenchEdge
 from tests.workbench.loops import BROWSER
 from tests.workbench.seeding import fact, post
 from tests.workbench.working import work_facts
@@ -147,3 +149,25 @@ async def test_diagnostics_read_well_in_both_themes_and_on_a_phone(
         assert await watched.accessibility() == []
         assert await page.evaluate("document.body.scrollWidth <= window.innerWidth")
         await watched.screenshot(f"raw-facts-{theme}-{size}")
+
+
+@pytest.mark.requirement("runtime.configuration.trust")
+async def test_settings_of_a_project_that_nobody_trusts_are_named_until_they_are_trusted(
+    browser: Browser, tmp_path: Path
+):
+    edge = WorkbenchEdge(tmp_path)
+    own = edge.work / "factwire.toml"
+    text = own.read_text()
+    own.write_text(f"{text}# changed\n")
+    for is_trusted in (False, True):
+        if is_trusted:
+            write_trusted(own, text, {"HOME": str(tmp_path / "home")})
+        with edge:
+            async with watched_page(browser, edge.url) as watched:
+                await watched.page.goto(f"/#token={TOKEN}")
+                await expect(watched.page.get_by_role("navigation").first).to_be_visible()
+                notice = watched.page.get_by_role("status").filter(has_text="project_untrusted")
+                await expect(notice).to_have_count(0 if is_trusted else 1)
+                if not is_trusted:
+                    await expect(notice).to_contain_text(f"{own} was changed since it was trusted")
+                    await expect(notice).to_contain_text("factwire trust")

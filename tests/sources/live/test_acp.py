@@ -1,6 +1,7 @@
 """Agents of the Agent Client Protocol, live: what goes wrong, what is asked, what is offered."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,77 @@ async def test_what_was_allowed_is_not_asked_about_again_but_anything_else_is(tm
     assert (workspace / "asked.md").exists()
     assert not (workspace / "b.md").exists()
     assert json.loads(outcome.answers[0])[1][0] == -32603
+
+
+@pytest.mark.requirement("sources.acp.live.files")
+async def test_another_text_than_was_shown_is_asked_about(tmp_path: Path):
+    question: list[str] = []
+
+    def decide(action: Any) -> str:
+        question.append(action.prompt)
+        return "deny" if "write" in action.prompt else "approve"
+
+    async with driven(make_agent(), tmp_path) as drive:
+        workspace = drive.runtime.workspace
+        (workspace / "notes.md").write_text("one\ntwo\n", "utf-8")
+        outcome = await drive.turn("it deceives", decide=decide)
+
+    assert question == [
+        "Allow both?",
+        "Allow it to write asked.md?",
+        "Allow it to write notes.md?",
+    ]
+    assert [each is None for each in json.loads(outcome.answers[0])] == [True, False, True, False]
+    assert (workspace / "asked.md").read_text("utf-8") == "one\n"
+    assert (workspace / "notes.md").read_text("utf-8") == "one\n2\n"
+
+
+def _swap(folder: Path) -> Path:
+    """Put another folder with the same files in the place of one; where the first is now."""
+    before = folder.rename(folder.with_name("before"))
+    shutil.copytree(before, folder)
+    return before
+
+
+@pytest.mark.requirement("runtime.approval.place")
+async def test_a_file_is_not_written_to_another_workspace_than_was_shown(tmp_path: Path):
+    before: list[Path] = []
+
+    def decide(action: Any) -> str:
+        if action.prompt != "Allow it to write notes.md?":
+            return "deny"
+        before.append(_swap(workspace))
+        return "approve"
+
+    async with driven(make_agent(), tmp_path) as drive:
+        workspace = drive.runtime.workspace.resolve()
+        (workspace / "notes.md").write_text("one\ntwo\n", "utf-8")
+        outcome = await drive.turn("it has files", decide=decide)
+
+    code, message = json.loads(outcome.answers[0])[1]
+    assert code == -32603
+    assert "another one than when it was shown" in message
+    for folder in (workspace, *before):
+        assert (folder / "notes.md").read_text("utf-8") == "one\ntwo\n"
+
+
+@pytest.mark.requirement("runtime.approval.place")
+async def test_an_edit_that_was_allowed_is_asked_about_again_in_another_workspace(tmp_path: Path):
+    before: list[Path] = []
+    question: list[str] = []
+
+    def decide(action: Any) -> str:
+        question.append(action.prompt)
+        if not before:
+            before.append(_swap(workspace))
+        return "deny" if "write" in action.prompt else "approve"
+
+    async with driven(make_agent(), tmp_path) as drive:
+        workspace = drive.runtime.workspace.resolve()
+        await drive.turn("it edits", decide=decide)
+
+    assert question[:2] == ["Allow asked.md?", "Allow it to write asked.md?"]
+    assert not [folder for folder in (workspace, *before) if (folder / "asked.md").exists()]
 
 
 @pytest.mark.requirement("sources.acp.live.files")

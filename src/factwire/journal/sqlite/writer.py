@@ -37,12 +37,16 @@ from factwire.journal.sqlite.journal_state import WriterState
 from factwire.journal.sqlite.reader_pool import ChunkRing
 from factwire.journal.sqlite.schema import DAMAGE, insert_chunk, roll_back
 
+_BESIDE: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+"""How a file beside a journal is opened: a link there, as in a cloned repository, would have its
+target overwritten."""
+
 
 class WriterLock:
     """An exclusive lock on `PATH-lock`, in which the holder leaves its process id."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = os.open(f"{path}-lock", _BESIDE, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -72,7 +76,7 @@ class MarkFile:
     """`PATH-mark`, rewritten in place."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(f"{path}-mark", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = os.open(f"{path}-mark", _BESIDE, 0o600)
 
     def write(self, mark: HeadMark) -> None:
         body = msgspec.msgpack.encode(mark)

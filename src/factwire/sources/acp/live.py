@@ -108,7 +108,7 @@ class AcpDriver(TurnDriver):
             raise TurnFailed("decision_not_delivered", "the agent is no longer waiting for it")
         result = open_question.to_result(decision)
         if decision.allowed and open_question.method == PERMISSION and result != CANCELLED:
-            self._files.allowed.update(open_question.paths)
+            self._files.allow_edits(open_question.edits)
         await rpc.answer(open_question.number, result)
         if decision.allowed and result == CANCELLED:
             raise TurnFailed("decision_not_delivered", "the agent offers no option to approve")
@@ -262,7 +262,7 @@ class AcpDriver(TurnDriver):
             await live.hear(item)
             return
         if answer:
-            self._files.allowed.update(question.paths)
+            self._files.allow_edits(question.edits)
         elif isinstance(live.converter, Acp):
             live.converter.thread.denied.add(question.call_id or "call")
         await rpc.answer(question.number, question.policy_result(allowed=answer), recorded=False)

@@ -4,14 +4,14 @@ A question is shown as the policy sees it, and its answer is one of the options 
 offered. Files are read and written in the workspace only, and the policy is asked first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
 from factwire.journal.blobs.blob_store import run_disk_work
-from factwire.runtime.action_cards import bind_place, is_same_place
+from factwire.runtime.action_cards import bind_place, is_same_place, read_place
 from factwire.runtime.policy import (
     PolicyRequest,
     assess_risk,
@@ -33,13 +33,39 @@ READ: Final = "fs/read_text_file"
 WRITE: Final = "fs/write_text_file"
 
 
+class ShownEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """An edit as a request shows it: a file, where it really is, and its text or a part of it,
+    before and after.
+    """
+
+    path: str
+    before: str
+    after: str
+
+    def is_made_by(self, path: str, change: FileRevision) -> bool:
+        """Whether a change of a file comes to just what was shown."""
+        whole = change.before or ""
+        results = {self.after} if whole in ("", self.before) else set[str]()
+        if self.before:
+            results.add(whole.replace(self.before, self.after, 1))
+        return path == self.path and change.after in results
+
+
 class AcpFiles:
-    """The files of one turn; `allowed` are real paths that a person let the agent change."""
+    """The files of one turn. A person who allowed an edit has seen its diff, and has allowed that
+    and nothing else: another text for the same file is asked about, and so is the same one once the
+    workspace is another folder.
+    """
 
     def __init__(self, live: LiveTurn) -> None:
         self._live = live
         self._files = WorkspaceFiles(live.host.workspace)
-        self.allowed: set[str] = set()
+        self._allowed: list[ShownEdit] = []
+        self._place = read_place(str(self._files.root))
+
+    def allow_edits(self, edits: Iterable[ShownEdit]) -> None:
+        """Ask no more about edits that a person has allowed."""
+        self._allowed += edits
 
     async def serve(self, method: str, params: Params) -> Params | None:
         """Do what is asked; raises `ToolRefused`."""
@@ -59,8 +85,10 @@ class AcpFiles:
             raise ToolRefused("invalid_arguments", "expected the content as text")
         before = await run_disk_work(self._files.text_if_any, path)
         change = FileRevision(path=path, before=before, after=after)
-        is_known = str(self._files.root / path) in self.allowed
+        real = str(self._files.root / path)
+        is_known = any(edit.is_made_by(real, change) for edit in self._allowed)
         request = self._make_request("write", path, join_diffs([change]))
+        is_known = is_known and request.place == self._place
         await self._require_leave(request, f"Allow it to write {path}?", is_known=is_known)
         await run_disk_work(self._files.apply, [change])
 
@@ -148,6 +176,17 @@ class AcpQuestion(msgspec.Struct, frozen=True, kw_only=True):
         rows = [*(list_at(call.get("content")) or ()), *(list_at(call.get("locations")) or ())]
         found = [path for row in map(object_at, rows) if row and (path := text_at(row, "path"))]
         return tuple(dict.fromkeys(resolve_paths(found, self.workspace)))
+
+    @property
+    def edits(self) -> list[ShownEdit]:
+        """The edits that the request shows."""
+        call = object_at(self.params.get("toolCall")) or {}
+        return [
+            ShownEdit(path=real, before=text_at(row, "oldText") or "", after=after)
+            for row in objects_of(call.get("content"))
+            if (path := text_at(row, "path")) and isinstance(after := row.get("newText"), str)
+            for real in resolve_paths([path], self.workspace)
+        ]
 
     @property
     def is_whole(self) -> bool:
