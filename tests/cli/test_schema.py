@@ -12,12 +12,14 @@ from factwire.edge.events.event_schemas import edge_files
 from factwire.evidence.schemas import comparison_files, evidence_files
 from factwire.facts.schemas import schema_files
 from factwire.facts.schemas.schema_files import document_text
+from factwire.hub import hub_app
 from factwire.projection.schemas import projection_files
 from tests.cli.cli_commands import Factwire
 
 FILES = schema_files() | projection_files() | comparison_files() | edge_files() | evidence_files()
 FILES.update(report_files())
 FILES["openapi.json"] = document_text(build_openapi())
+FILES["hub-openapi.json"] = document_text(hub_app.build_openapi())
 COMMITTED = Path(__file__).resolve().parents[2] / "schemas"
 NAMES = [name.removesuffix(".schema.json") for name in FILES if name.endswith(".schema.json")]
 
@@ -49,6 +51,18 @@ def test_the_other_contracts_are_printed(factwire: Factwire, form: str, filename
 
 
 @pytest.mark.requirement("cli.schema")
+def test_the_document_of_a_hub_is_printed_by_its_name_and_may_be_missing(
+    factwire: Factwire, monkeypatch: pytest.MonkeyPatch
+):
+    printed = factwire("schema", "openapi", "--name", "hub-openapi")
+    assert printed == (0, FILES["hub-openapi.json"], "")
+    monkeypatch.setitem(sys.modules, "factwire.hub", None)
+    done = factwire("schema", "openapi")
+    assert (done.code, done.out) == (0, FILES["openapi.json"])
+    assert "factwire[hub]" in done.err
+
+
+@pytest.mark.requirement("cli.schema")
 def test_a_schema_is_written_to_a_file(factwire: Factwire):
     target = factwire.folder / "x.json"
     assert factwire("schema", "json", "--output", target) == (0, "", "")
@@ -64,7 +78,7 @@ def test_declarations_are_printed_by_their_name(factwire: Factwire):
 
 @pytest.mark.requirement("cli.schema")
 @pytest.mark.requirement("cli.errors.no-traceback")
-def test_without_the_edge_only_its_document_is_missing(
+def test_without_the_edge_only_documents_of_servers_are_missing(
     factwire: Factwire, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setitem(sys.modules, "factwire.edge.edge_app", None)
@@ -73,7 +87,7 @@ def test_without_the_edge_only_its_document_is_missing(
     assert "install factwire[edge]" in done.err
     folder = factwire.folder / "schemas"
     assert factwire("schema", "all", "--output", folder).code == 2
-    assert sorted(contents(folder)) == sorted(FILES.keys() - {"openapi.json"})
+    assert sorted(contents(folder)) == sorted(FILES.keys() - {"openapi.json", "hub-openapi.json"})
 
 
 def contents(folder: Path) -> dict[str, str]:

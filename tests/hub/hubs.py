@@ -130,13 +130,13 @@ class _EachFromElsewhere(httpx.AsyncBaseTransport):
 
 @asynccontextmanager
 async def running_hub(
-    folder: Path, clock: SteppedClock | None = None, **settings: Any
+    folder: Path, clock: SteppedClock | None = None, *, url: str = URL, **settings: Any
 ) -> AsyncGenerator[RunningHub]:
     time = clock or SteppedClock()
     async with open_hub(
         folder / "hub",
         HubSettings(**settings),
-        url=URL,
+        url=url,
         passwords=quick_passwords(),
         clock=time,
         timer=time,

@@ -307,7 +307,10 @@ async def test_the_audit_log_says_who_did_what_when_and_from_where(tmp_path: Pat
 async def test_a_post_under_one_key_is_done_once_after_a_restart_too(tmp_path: Path):
     clock = SteppedClock()
     async with running_hub(tmp_path, clock) as hub:
-        made = [await hub.register(hub.first_token, "Ada", idempotency_key="k") for _ in range(2)]
+        made = [
+            await hub.register(hub.first_token, "Ada", idempotency_key="k", x_from="192.0.2.1")
+            for _ in range(2)
+        ]
         assert made[0].json() == made[1].json()
         assert made[1].headers["idempotency-replayed"] == "true"
         ada = hub.person(made[0])
@@ -325,6 +328,16 @@ async def test_a_post_under_one_key_is_done_once_after_a_restart_too(tmp_path: P
         other = {"token": token, "name": "Ada", "password": "not her password"}
         guessed = await hub.post("/v1/auth/register", other, idempotency_key="k")
         assert guessed.status_code in (401, 422)
+
+
+@pytest.mark.requirement("hub.idempotency")
+async def test_strangers_may_use_the_same_key(tmp_path: Path):
+    async with running_hub(tmp_path) as hub:
+        ada = hub.person(await hub.register(hub.first_token, "Ada", idempotency_key="1"))
+        made = await ada.post("/v1/invitations", {"maxUses": 2})
+        for name in ("Bo", "Cy"):
+            joined = await hub.register(made["token"], name, idempotency_key="1")
+            assert joined.json()["person"]["name"] == name
 
 
 @pytest.mark.requirement("hub.refresh")

@@ -142,6 +142,16 @@ async def test_a_page_of_somebody_else_signs_nobody_in(
         assert answer.json()["code"] == code
 
 
+@pytest.mark.asyncio
+@pytest.mark.requirement("hub.join-page")
+async def test_a_page_of_the_hub_itself_may_register_behind_a_proxy(tmp_path: Path):
+    async with running_hub(tmp_path, url="https://hub.example") as hub:
+        page = {"host": "hub.example", "origin": "https://hub.example"}
+        assert (await hub.register(hub.first_token, "Ada", **page)).status_code == 201
+        other = {"host": "hub.example", "origin": "https://hub.example.evil"}
+        assert (await hub.register("none", "Eve", **other)).json()["code"] == "origin_not_allowed"
+
+
 CHECKS: list[Any] = [
     cast("Any", common_checks).not_a_server_error,
     cast("Any", openapi_checks).response_schema_conformance,

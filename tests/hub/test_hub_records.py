@@ -19,6 +19,7 @@ from factwire.hub.records.hub_database import (
     RecordsNewer,
     RecordsUnavailable,
     RecordsUrlError,
+    _create_engine,
     open_database,
 )
 from factwire.hub.records.hub_tables import METADATA, people
@@ -70,6 +71,20 @@ class RecordsContract:
     async def test_a_second_start_changes_nothing_and_keeps_rows(self, url: str):
         async with open_database(url) as database, database.write() as connection:
             await connection.execute(insert(people).values(person(1)))
+        async with open_database(url) as database, database.read() as connection:
+            assert (await connection.execute(select(people.c.name))).scalars().all() == ["Name 1"]
+
+    async def test_a_database_of_the_first_version_is_brought_up_to_date(self, url: str):
+        first = HubDatabase(_create_engine(url, "TRUNCATE"))
+        await first.migrate("0001")
+        async with first.write() as connection:
+            await connection.execute(
+                text(
+                    "INSERT INTO people(person_id, name, name_key, role, password_hash, created_at)"
+                    " VALUES ('usr_1', 'Name 1', 'name1', 'member', '-', 1)"
+                )
+            )
+        await first.close()
         async with open_database(url) as database, database.read() as connection:
             assert (await connection.execute(select(people.c.name))).scalars().all() == ["Name 1"]
 
@@ -170,6 +185,15 @@ class TestSqlite(RecordsContract):
                 for name in ("journal_mode", "synchronous", "foreign_keys")
             ]
         assert found == ["truncate", 2, 1]
+
+    @pytest.mark.usefixtures("database")
+    async def test_nobody_else_can_read_the_file(self, tmp_path: Path):
+        assert (tmp_path / "records.db").stat().st_mode & 0o777 == 0o600
+
+    async def test_a_folder_that_is_not_there_is_named(self, tmp_path: Path):
+        with pytest.raises(RecordsUnavailable, match="No such file"):
+            async with open_database(f"sqlite:{tmp_path}/nowhere/records.db"):
+                pass
 
     async def test_a_file_that_is_no_database_is_refused(self, tmp_path: Path, url: str):
         (tmp_path / "records.db").write_bytes(b"not a database" * 100)

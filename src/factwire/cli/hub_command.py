@@ -430,23 +430,23 @@ async def _open_services(
     folder: Path, settings: "HubSettings"
 ) -> "AsyncGenerator[tuple[HubServices, ActionOrigin]]":
     try:
-        from factwire.hub.hub_startup import DATABASE_FILE, open_services
+        from factwire.hub.hub_startup import DATABASE_FILE, open_services, read_public_url
     except ModuleNotFoundError as error:
         raise _missing_extra(error) from error
     from factwire.hub.records.hub_database import RecordsError
     from factwire.hub.records.invitation_records import ActionOrigin
     from factwire.serving.access_control import InsecureStart
     from factwire.serving.asgi import Problem
-    from factwire.serving.http_server import DataUnusable, address_of
+    from factwire.serving.http_server import DataUnusable
 
     if settings.database is None and not (folder / DATABASE_FILE).is_file():
         raise CliError(
             f"hub_not_started: {terminal_safe(str(folder))} has no {DATABASE_FILE}; start "
             "`factwire hub` there first, or name its folder with --data"
         )
-    url = settings.url or address_of(settings.host, settings.port)
+    url = read_public_url(folder, settings)
     try:
-        async with open_services(folder, settings.database, url.rstrip("/")) as services:
+        async with open_services(folder, settings.database, url) as services:
             yield services, ActionOrigin(via="terminal", address=getpass.getuser())
     except Problem as problem:
         raise CliError(f"{problem.code}: {terminal_safe(problem.detail)}", ISSUES) from problem

@@ -124,9 +124,10 @@ class RateMiddleware:
             await self._application(scope, receive, send)
             return
         address = client_address(scope, self._proxies)
-        scope.setdefault("state", {})[ORIGIN] = ActionOrigin(
-            via="api", address=address, user_agent=_user_agent(scope)
-        )
+        state = scope.setdefault("state", {})
+        state[ORIGIN] = ActionOrigin(via="api", address=address, user_agent=_user_agent(scope))
+        # Until somebody is known, keys for idempotency are those of an address.
+        state[CALLER_ID] = address
         try:
             for rate in self._rates_of(scope):
                 self._rates.spend(rate, counted_network(address))

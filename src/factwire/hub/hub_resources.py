@@ -40,7 +40,9 @@ class PersonAccount(HubResource, frozen=True, kw_only=True):
 
 
 class SignInSession(HubResource, frozen=True, kw_only=True):
-    """A place where somebody is signed in; `current` is the one that asks."""
+    """A place where somebody is signed in; `current` is the one that asks, and `lastUsedAt` is when
+    its tokens were last refreshed.
+    """
 
     session_id: str
     created_at: str

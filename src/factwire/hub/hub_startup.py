@@ -23,6 +23,7 @@ from factwire.hub.people.hub_tokens import Clock, HubTokens, load_key
 from factwire.hub.people.passwords import Passwords
 from factwire.hub.records.hub_database import open_database
 from factwire.hub.records.invitation_records import ActionOrigin
+from factwire.journal.atomic_files import replace_file
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime.configuration import HubSettings
 from factwire.serving.access_control import HostPolicy, InsecureStart, is_loopback, load_token
@@ -39,6 +40,7 @@ from factwire.serving.logs import hide_secret, logger
 from factwire.serving.request_observing import Tracing
 
 DATABASE_FILE: Final = "hub.db"
+URL_FILE: Final = "hub-url"
 METRICS_TOKEN_FILE: Final = "hub-metrics-token"  # noqa: S105 - a name, not a token
 
 _log: Final = logger("factwire.hub")
@@ -62,6 +64,16 @@ def ensure_secure(settings: HubSettings) -> None:
         "without HTTPS; name the HTTPS address of your reverse proxy with --url, or listen on "
         "127.0.0.1",
     )
+
+
+def read_public_url(data: Path, settings: HubSettings) -> str:
+    """Where people open a Hub: as it is set, else where the Hub of a data folder listened last."""
+    if settings.url is not None:
+        return settings.url.rstrip("/")
+    try:
+        return (data / URL_FILE).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return address_of(settings.host, settings.port)
 
 
 @asynccontextmanager
@@ -100,9 +112,11 @@ async def open_hub(
 ) -> AsyncGenerator[OpenHub]:
     """A Hub that people open at `url`."""
     ensure_secure(settings)
-    named = urlsplit(settings.url or "").hostname
-    hosts = (*settings.hosts, *((named,) if named else ()))
-    policy = HostPolicy.build(settings.host, hosts, settings.origins)
+    # Behind a proxy, a page of this Hub has an origin that the request itself does not show.
+    public = urlsplit(url)
+    hosts = (*settings.hosts, public.hostname or settings.host)
+    origins = (*settings.origins, f"{public.scheme}://{public.netloc}")
+    policy = HostPolicy.build(settings.host, hosts, origins)
     async with open_services(
         data, settings.database, url, passwords=passwords, clock=clock
     ) as services:
@@ -131,7 +145,9 @@ async def serve(data: Path, settings: HubSettings, ready: Callable[[OpenHub, str
     ensure_secure(settings)
     with open_listening_socket(settings.host, settings.port) as listening:
         own = address_of(settings.host, listening.getsockname()[1])
-        async with open_hub(data, settings, url=(settings.url or own).rstrip("/")) as hub:
+        url = (settings.url or own).rstrip("/")
+        async with open_hub(data, settings, url=url) as hub:
+            await run_disk_work(replace_file, data / URL_FILE, f"{url}\n".encode())
 
             def greet(address: str) -> None:
                 _log.info("hub_started", address=address, version=__version__)

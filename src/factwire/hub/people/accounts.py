@@ -315,8 +315,8 @@ def _is_repeat(session: RowMapping, digest: str, now: int) -> bool:
     """Whether it is the token that was replaced last, a moment ago: once its successor is used, it
     is no longer that.
     """
-    age = now - session["rotated_at"]
-    recent = 0 <= age <= REFRESH_REPEAT_SECONDS * _MILLISECONDS
+    # Either way: a clock that was set back signs nobody out.
+    recent = abs(now - session["rotated_at"]) <= REFRESH_REPEAT_SECONDS * _MILLISECONDS
     return recent and digest == session["previous_digest"]
 
 

@@ -7,6 +7,7 @@ is newer than this program is left alone.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
@@ -21,6 +22,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from factwire.hub.limits import DATABASE_CONNECTIONS, DATABASE_SECONDS
+from factwire.journal.atomic_files import PRIVATE_MODE
 
 _MIGRATIONS: Final = Path(__file__).with_name("migrations")
 _WRITES: Final = "factwire_writes"
@@ -79,13 +81,13 @@ class HubDatabase:
                 async with connection.begin():
                     yield connection
 
-    async def migrate(self) -> None:
-        """Bring the schema to the newest version; raises `RecordsNewer` for one from later."""
+    async def migrate(self, revision: str = "head") -> None:
+        """Bring the schema to a version; raises `RecordsNewer` for one from later."""
         async with self.write() as connection:
             if not self._is_sqlite:
                 lock = text("SELECT pg_advisory_xact_lock(:number)")
                 await connection.execute(lock, {"number": _MIGRATION_LOCK})
-            await connection.run_sync(_upgrade)
+            await connection.run_sync(_upgrade, revision)
 
     async def close(self) -> None:
         await self._engine.dispose()
@@ -98,7 +100,10 @@ async def open_database(
     """The records behind `sqlite:PATH` or `postgres://…`, with the newest schema; raises
     `RecordsError`.
     """
-    database = HubDatabase(_create_engine(url, journal_mode))
+    engine = _create_engine(url, journal_mode)
+    if engine.dialect.name == "sqlite":
+        await asyncio.to_thread(_create_private_file, Path(str(engine.url.database)))
+    database = HubDatabase(engine)
     try:
         await database.migrate()
         yield database
@@ -138,6 +143,14 @@ def _create_engine(url: str, journal_mode: JournalMode) -> AsyncEngine:
     return engine
 
 
+def _create_private_file(path: Path) -> None:
+    """Make the file before SQLite does, which would let others read the hashes of passwords."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, PRIVATE_MODE))
+    except OSError as error:
+        raise RecordsUnavailable(f"cannot open {path}: {error.strerror}") from error
+
+
 def _prepare_sqlite(engine: AsyncEngine, journal_mode: JournalMode) -> None:
     """Have SQLite sync, check references, and begin transactions where SQLAlchemy says so."""
 
@@ -162,7 +175,7 @@ def _prepare_sqlite(engine: AsyncEngine, journal_mode: JournalMode) -> None:
     event.listen(engine.sync_engine, "begin", begin)
 
 
-def _upgrade(connection: Connection) -> None:
+def _upgrade(connection: Connection, revision: str) -> None:
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     revisions = {each.revision for each in ScriptDirectory.from_config(config).walk_revisions()}
@@ -172,7 +185,7 @@ def _upgrade(connection: Connection) -> None:
                 f"the database has the schema {head}, which this version does not know; use the "
                 "version of Factwire that wrote it, or a newer one"
             )
-    command.upgrade(config, "head")
+    command.upgrade(config, revision)
 
 
 @contextmanager

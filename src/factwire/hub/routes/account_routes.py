@@ -17,6 +17,7 @@ from factwire.hub.hub_resources import (
     SignInSession,
 )
 from factwire.hub.people import accounts
+from factwire.hub.people.hub_tokens import digest_of
 from factwire.hub.routes.hub_requests import (
     HubRequest,
     caller_of,
@@ -37,7 +38,7 @@ async def register(request: HubRequest, data: JSONBody[Registration]) -> SignedI
         data.name,
         data.password,
         origin_of(request),
-        person_id=id_from_key(request, "usr"),
+        person_id=id_from_key(request, "usr", digest_of(f"{data.token} {data.name}")),
     )
 
 

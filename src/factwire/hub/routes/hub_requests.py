@@ -38,10 +38,12 @@ def clean_id(text: str) -> str:
     return text if _ID.fullmatch(text) else "-"
 
 
-def id_from_key(request: HubRequest, prefix: str) -> str | None:
-    """The id that follows from the Idempotency-Key of this person; None where there is no key."""
+def id_from_key(request: HubRequest, prefix: str, owner: str | None = None) -> str | None:
+    """The id that follows from the Idempotency-Key of an owner, by default whoever asks; None where
+    there is no key.
+    """
     key = request.headers.get("idempotency-key")
     if key is None:
         return None
-    owner = origin_of(request).actor_id or ""
-    return derive_id(prefix, f"{owner}\0{request.method} {request.url.path}\0{check_key(key)}")
+    whose = owner or caller_of(request).person_id
+    return derive_id(prefix, f"{whose}\0{request.method} {request.url.path}\0{check_key(key)}")
