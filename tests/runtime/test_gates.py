@@ -198,11 +198,14 @@ def accepted_facts(draw: st.DrawFn) -> list[Fact]:
     """Facts that passed the gates one after the other."""
     gates, found = Gates(), list[Fact]()
     for _ in range(draw(st.integers(1, 40))):
+        name, call = draw(st.sampled_from(CLASSES)), draw(st.sampled_from(["c", "d"]))
+        # A request is about one call, which may ask more than once.
+        action = f"{call}{draw(st.sampled_from('ab'))}" if name.startswith("action.") else None
         fact = build_fact(
-            draw(st.sampled_from(CLASSES)),
+            name,
             turn=draw(st.sampled_from(["u", "v"])),
-            tool_call_id=draw(st.sampled_from(["c", "d"])),
-            action_id=draw(st.sampled_from(["a", "b"])),
+            tool_call_id=call,
+            action_id=action,
             payload={
                 "delta": "x",
                 "decision": draw(st.sampled_from(["approved", "denied"])),

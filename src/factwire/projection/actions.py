@@ -21,7 +21,7 @@ from factwire.facts.classes.payloads import (
 from factwire.facts.fact import Fact
 from factwire.facts.json_patch import escape_key
 from factwire.facts.json_values import text_at
-from factwire.facts.outcomes import answer_of, build_answer
+from factwire.facts.outcomes import QUESTIONS, answer_of, build_answer, is_allowing
 from factwire.facts.refs import refs_of
 from factwire.projection import reasoning, thread_status
 from factwire.projection.artifacts import set_diff
@@ -155,6 +155,7 @@ def close_action(draft: "StateDraft", fact: Fact) -> None:
     )
     draft.extend(action, path, "refs", refs_of(fact))
     draft.memory.open_actions.pop(action.action_id, None)
+    _link_answer(draft, action, fact)
     _decide_plan(draft, action)
 
 
@@ -254,6 +255,16 @@ def _link_action(draft: "StateDraft", action: Action) -> None:
         path = f"{reasoning.PLANS_PATH}/{escape_key(plan.plan_id)}"
         draft.put(plan, path, "action_id", action.action_id)
         draft.put(plan, path, "decision", None)
+
+
+def _link_answer(draft: "StateDraft", action: Action, fact: Fact) -> None:
+    """A call that began after its request is linked with the answer; a no counts before all."""
+    tool = draft.state.tools.get(action.tool_call_id or "")
+    if tool is None or action.action_type in QUESTIONS:
+        return
+    if tool.action_id is None or not is_allowing(answer_of(fact)):
+        path = f"{TOOLS}/{escape_key(tool.tool_call_id)}"
+        draft.put(tool, path, "action_id", action.action_id)
 
 
 def _decide_plan(draft: "StateDraft", action: Action) -> None:

@@ -276,6 +276,7 @@ class Gates:
             self._calls[action_id] = call
         if call is not None and action_type not in QUESTIONS:
             self._awaiting[action_id] = call
+            self.denied.discard(call)
 
     def _decide(self, fact: Fact, call: str | None) -> None:
         if call is not None and not is_allowing(answer_of(fact)):
