@@ -30,7 +30,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 SOURCES = ROOT / "src" / "factwire" / "sources"
 NO_AGENTS = {"kit", "observe"}
-OTHER_EXTRAS = {"postgres", "nats", "openai", "client", "edge", "mcp", "all"}
+OTHER_EXTRAS = {"postgres", "nats", "openai", "client", "edge", "hub", "mcp", "all"}
 
 rows = pytest.mark.parametrize("agent", OUTSIDE_AGENTS, ids=lambda agent: agent.name)
 

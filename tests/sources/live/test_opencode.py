@@ -154,7 +154,12 @@ async def test_a_question_that_opencode_settles_is_closed(tmp_path: Path):
 @pytest.mark.parametrize(
     ("permission", "metadata", "args", "judged"),
     [
-        ("bash", {"command": "make"}, {"workdir": "sub"}, {"cwd": "/w/sub", "command": "make"}),
+        (
+            "bash",
+            {"command": "make"},
+            {"workdir": "sub"},
+            {"cwd": "/w/sub", "command": "make", "folders": frozenset[str]()},
+        ),
         ("bash", {}, {}, None),
         ("edit", {"filepath": "/w/a", "diff": "+1"}, {}, {"paths": ("/w/a",), "diff": "+1"}),
         (
