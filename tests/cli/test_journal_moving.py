@@ -9,7 +9,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from factwire.cli import journal_export_format as journal_lines
 from factwire.cli import journal_transfer
 from factwire.facts.fact import Fact
+from factwire.facts.redaction import redact_value
 from factwire.journal import AppendResult, ConflictingFact, open_journal
 from tests.cli.journal_files import (
     CommandLine,
@@ -112,7 +113,9 @@ def test_whatever_facts_hold_comes_back(
 ):
     for each in tmp_path.iterdir():
         each.unlink()
-    facts = [fact(number, payload=payload) for number, payload in enumerate(payloads)]
+    # An import would redact what the names of some keys say is a secret.
+    clean = [cast("dict[str, Any]", redact_value(payload)[0]) for payload in payloads]
+    facts = [fact(number, payload=payload) for number, payload in enumerate(clean)]
     path = make(tmp_path / "runs.db", facts)
     export = journal("export", path, "-").out
     assert journal("import", "-", tmp_path / "new.db", stdin=export).code == 0

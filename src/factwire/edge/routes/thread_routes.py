@@ -68,23 +68,24 @@ _CALL_STATUS = {
 _ERRORS = {"output-available": False, "output-error": True, "cancelled": True}
 
 
+def items_of(state: ProjectionState, project_id: str | None, runs: dict[str, str]) -> list[Item]:
+    """Every item of a thread, oldest first; `runs` names the runs of turns that name none."""
+    return [
+        item
+        for message in state.messages
+        for item in _message_items(state, message, project_id, runs)
+    ]
+
+
 async def _list_items(request: EdgeRequest, row: Thread) -> tuple[Cursor, list[Item]]:
-    """Every item of a thread, oldest first, and the point that they are true of."""
     edge, runs = edge_of(request), dict[str, str]()
     if row.runtime_id != edge.mint.runtime_id:
         # A runtime of others may name a run otherwise than its turn.
         listed = edge.records.runs.newest(thread_id=row.thread_id)
         runs = {run.turn_id: run.run_id for run in listed}
-
-    def build_items(projection: Projection) -> list[Item]:
-        state = projection.state
-        return [
-            item
-            for message in state.messages
-            for item in _message_items(state, message, row.project_id, runs)
-        ]
-
-    return await states_of(request).derive(row.thread_id, None, build_items)
+    return await states_of(request).derive(
+        row.thread_id, None, lambda projection: items_of(projection.state, row.project_id, runs)
+    )
 
 
 def _message_items(
