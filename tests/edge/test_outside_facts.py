@@ -199,6 +199,74 @@ async def test_texts_and_open_calls_go_on_after_the_edge_was_killed(tmp_path: Pa
         assert b"hunter2" not in content
 
 
+_OWN_TURN = {"turnId": "main", "parentTaskId": "plan", "taskId": "task"}
+_TURN_BESIDE = {"turnId": "beside", "workerId": "worker"}
+_MARKED_TURNS = [
+    ("turn.submitted", _OWN_TURN),
+    ("turn.started", _OWN_TURN),
+    ("turn.submitted", _TURN_BESIDE),
+    ("turn.completed", _OWN_TURN),
+    ("turn.started", _TURN_BESIDE),
+    ("turn.completed", _TURN_BESIDE),
+]
+"""An agent whose own turn names its task, and a worker beside it."""
+
+
+def _marked_turn_facts() -> list[dict[str, Any]]:
+    dropped = ("turnId", "messageId", "toolCallId", "processId")
+    return [
+        {
+            key: value
+            for key, value in make_fact("t", number, name, {}).items()
+            if key not in dropped
+        }
+        | ids
+        for number, (name, ids) in enumerate(_MARKED_TURNS, 1)
+    ]
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.records.pure")
+async def test_a_turn_that_names_a_task_ends_its_run_after_a_restart(tmp_path: Path):
+    listed: list[list[tuple[str, str]]] = []
+    for fact in _marked_turn_facts():
+        async with running_edge(tmp_path) as edge:
+            await edge.post("/v1/facts", [fact])
+            runs = (await edge.get("/v1/runs"))["items"]
+            listed.append([(run["turnId"], run["status"]) for run in runs])
+    assert listed == _LISTED_RUNS
+
+
+_LISTED_RUNS = [
+    [("main", "queued")],
+    [("main", "running")],
+    [("main", "running")],
+    [("main", "finished")],
+    [("main", "finished")],
+    [("main", "finished")],
+]
+
+
+@pytest.mark.fault
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.records.pure")
+async def test_a_turn_that_names_a_task_ends_its_run_after_the_edge_was_killed(tmp_path: Path):
+    listed: list[list[tuple[str, str]]] = []
+    async with new_client() as http:
+        for fact in _marked_turn_facts():
+            edge = EdgeProcess.start(tmp_path)
+            await _post(http, edge, [fact])
+            runs = (await http.get(f"{edge.url}/v1/runs")).json()["items"]
+            listed.append([(run["turnId"], run["status"]) for run in runs])
+            edge.kill()
+            await edge.wait_for_end()
+            # A start saves what it has read, so that the next one does not read it again.
+            again = EdgeProcess.start(tmp_path)
+            again.kill()
+            await again.wait_for_end()
+    assert listed == _LISTED_RUNS
+
+
 async def _post(http: httpx.AsyncClient, edge: EdgeProcess, body: Any) -> dict[str, Any]:
     answer = await http.post(f"{edge.url}/v1/facts", json=body)
     assert answer.status_code == 200, answer.text

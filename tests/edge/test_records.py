@@ -2,13 +2,17 @@
 
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from factwire.edge.limits import MARKED_TURNS
 from factwire.edge.records import Records, read_records
 from factwire.edge.records.edge_records import RECORDS_FILE
-from factwire.facts import Fact, read_fact
+from factwire.facts import Fact, read_fact, write_fact
 from factwire.journal import open_journal
 from factwire.journal.chunks import decode_line
 from factwire.serving.paging import RowDatabase
@@ -30,6 +34,7 @@ TABLES = (
     "previews",
     "evidence",
     "places",
+    "marked_turns",
 )
 
 
@@ -63,6 +68,63 @@ def test_records_that_were_saved_go_on_like_those_that_were_not(path: Path, tmp_
             later.apply(seq, fact)
             later.database.save(seq)
         assert _dump(later) == _dump(whole)
+
+
+_TURN_FACTS = st.fixed_dictionaries(
+    {
+        "eventClass": st.sampled_from(
+            ["turn.submitted", "turn.started", "turn.completed", "turn.failed"]
+        ),
+        "threadId": st.sampled_from("ab"),
+        "turnId": st.sampled_from(["trn_1", "trn_2", "trn_3"]),
+    },
+    optional={
+        "taskId": st.sampled_from(["task_1", "task_2"]),
+        "parentTaskId": st.just("plan"),
+        "workerId": st.sampled_from(["worker_1", "worker_2"]),
+    },
+)
+
+
+@pytest.mark.requirement("edge.records.pure")
+@given(st.lists(_TURN_FACTS, min_size=2, max_size=12), st.data())
+def test_turns_that_name_a_task_are_listed_alike_after_any_restart(
+    rows: list[dict[str, str]], data: st.DataObject
+):
+    plain = _build_facts(*((each["eventClass"], each["threadId"], each["turnId"]) for each in rows))
+    facts = [read_fact(write_fact(fact) | row) for fact, row in zip(plain, rows, strict=True)]
+    cut = data.draw(st.integers(1, len(facts) - 1))
+    whole = Records()
+    for seq, fact in enumerate(facts, 1):
+        whole.apply(seq, fact)
+    with TemporaryDirectory() as folder:
+        first = _open(Path(folder) / "records.db")
+        for seq, fact in enumerate(facts[:cut], 1):
+            first.apply(seq, fact)
+        first.database.save(cut)
+        first.database.close()
+        later = _open(Path(folder) / "records.db")
+        for seq, fact in enumerate(facts[cut:], cut + 1):
+            later.apply(seq, fact)
+        assert _dump(later) == _dump(whole)
+        later.database.close()
+
+
+@pytest.mark.requirement("edge.records.pure")
+def test_no_number_of_turns_beside_a_thread_makes_its_own_turn_forgotten():
+    own = {"parentTaskId": "plan", "taskId": "task_1"}
+    names = [f"trn_{number}" for number in range(2, MARKED_TURNS + 4)]
+    rows = [("turn.started", "a", "trn_1", own)]
+    rows += [("turn.started", "a", name, {"workerId": name}) for name in names]
+    rows += [("turn.completed", "a", "trn_1", own)]
+    records = Records()
+    for seq, (fact, row) in enumerate(zip(_build_facts(*(r[:3] for r in rows)), rows, strict=True)):
+        records.apply(seq + 1, read_fact(write_fact(fact) | row[3]))
+    assert [(row.run_id, row.status) for row in records.runs.newest()] == [("run_1", "finished")]
+    [turns] = records.marked_turns.newest()
+    assert turns.beside == names[-MARKED_TURNS:]
+    records.apply(len(rows) + 1, _build_facts(("thread.deleted", "a", "trn_1"))[0])
+    assert list(records.marked_turns.newest()) == []
 
 
 @pytest.mark.requirement("edge.records.pure")

@@ -93,8 +93,8 @@ RETENTION_HELD_NAMES: Final = 100
 RETENTION_BATCH_FACTS: Final = 100
 """Facts about removals that are written at once; each has the row of a thread."""
 
-TURNS_BESIDE: Final = 1_024
-"""Turns that name a worker or a task, of which the lists remember how they began."""
+MARKED_TURNS: Final = 256
+"""Turns of a thread that name a worker or a task, of which the lists remember how they began."""
 
 UPLOAD_BYTES: Final = 2 * 1024 * 1024
 """Bytes of lines that one upload to a Hub has, more or less."""

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import apsw
 
-from factwire.edge.limits import TURNS_BESIDE
 from factwire.edge.records import run_records, thread_records
+from factwire.edge.records.run_records import MarkedTurns
 from factwire.edge.records.thread_records import (
     LAST,
     LastRetention,
@@ -23,7 +23,6 @@ from factwire.edge.records.thread_records import (
     ShortenedThread,
 )
 from factwire.facts import Fact
-from factwire.facts.open_work import LastIds
 from factwire.facts.resources import (
     Approval,
     Artifact,
@@ -45,7 +44,7 @@ from factwire.serving.logs import logger
 from factwire.serving.paging import RowDatabase, RowTable, columns_of, remove_rows
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
 
-RECORDS_VERSION: Final = 4
+RECORDS_VERSION: Final = 5
 """Of the saved form; another one is not read, but made anew from the facts."""
 
 _log: Final = logger("factwire.edge")
@@ -105,10 +104,8 @@ class Records:
         self.removals: RowTable[PendingRemoval] = table("removals", PendingRemoval)
         """By thread: what retention is to remove of it, and has not yet."""
         self.retention_runs: RowTable[LastRetention] = table("retention_runs", LastRetention)
-        self.turns_beside = LastIds(TURNS_BESIDE)
-        """Turns that a worker or a task above marks, and that began while another one ran."""
-        self.turn_marks = LastIds(TURNS_BESIDE)
-        """Turns of threads with the task and the worker that their openings name."""
+        self.marked_turns: RowTable[MarkedTurns] = table("marked_turns", MarkedTurns)
+        """By thread: its turns that name a task or a worker."""
         self.shortened: RowTable[ShortenedThread] = table("shortened", ShortenedThread)
         """By thread: whose rows may tell of facts that were removed, until they are rebuilt."""
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from factwire.edge.events.run_events import build_run_error
+from factwire.edge.limits import MARKED_TURNS
 from factwire.edge.records.thread_records import edit_row, key_of, thread_of
 from factwire.facts import Fact, entity_of, id_of, loose_entity_of, to_person
 from factwire.facts.classes.class_tables import TURN_TERMINALS
@@ -43,6 +44,29 @@ _ENDS: Final[dict[str, tuple[RunStatus, Activity]]] = {
     "failed": ("failed", "failed"),
     "canceled": ("cancelled", "canceled"),
 }
+
+
+class MarkedTurns(msgspec.Struct, kw_only=True):
+    """The last turns of a thread that name a task or a worker: those `beside` it, which began while
+    another one ran, and each of its own with the task and the worker that its opening names.
+    """
+
+    seq: int
+    beside: list[str] = msgspec.field(default_factory=list[str])
+    marks: list[tuple[str, str]] = msgspec.field(default_factory=list[tuple[str, str]])
+
+
+def _edit_marked_turns(records: "Records", seq: int, fact: Fact) -> MarkedTurns:
+    thread_id = thread_of(fact) or ""
+    row = records.marked_turns.edit(thread_id)
+    return row or records.marked_turns.add(thread_id, MarkedTurns(seq=seq))
+
+
+def _remember(names: list[Any], name: object) -> None:
+    """Add a name that is new, in place of the oldest one where there are too many."""
+    if name not in names:
+        names.append(name)
+        del names[:-MARKED_TURNS]
 
 
 def _update_queue(records: "Records", seq: int, fact: Fact) -> None:
@@ -117,11 +141,11 @@ def _dequeue_run(thread: Thread | None, run: Run) -> None:
 
 def _submit_run(records: "Records", seq: int, fact: Fact) -> None:
     turn_id = turn_of(fact)
-    if turn_id is None or not _is_of_thread(records, fact):
+    if turn_id is None or not _is_of_thread(records, seq, fact):
         return
     run = _find_run(records, fact) or _add_run(records, seq, fact, turn_id, fact.payload)
     for mark in filter(None, (id_of(fact, "taskId"), id_of(fact, "workerId"))):
-        records.turn_marks.add(f"{turn_id}\n{mark}")
+        _remember(_edit_marked_turns(records, seq, fact).marks, (turn_id, mark))
     thread = _find_thread(records, fact)
     _dequeue_run(thread, run)
     if thread is not None:
@@ -132,7 +156,7 @@ def _submit_run(records: "Records", seq: int, fact: Fact) -> None:
 
 
 def _start_run(records: "Records", seq: int, fact: Fact) -> None:
-    if not _is_of_thread(records, fact):
+    if not _is_of_thread(records, seq, fact):
         return
     _submit_run(records, seq, fact)
     run = _find_run(records, fact)
@@ -142,18 +166,18 @@ def _start_run(records: "Records", seq: int, fact: Fact) -> None:
         run.updated_at = fact.created_at
 
 
-def _stop_run(records: "Records", _: int, fact: Fact) -> None:
+def _stop_run(records: "Records", seq: int, fact: Fact) -> None:
     """A run that was asked to stop; any other `run.status` says nothing that is listed."""
     run = _find_run(records, fact)
-    if text_at(fact.payload, "status") != CANCELLING or not _is_of_thread(records, fact):
+    if text_at(fact.payload, "status") != CANCELLING or not _is_of_thread(records, seq, fact):
         return
     if run is not None and run.status in ("queued", "running", "waiting"):
         run.status, run.updated_at = "cancelling", fact.created_at
 
 
-def _end_run(records: "Records", _: int, fact: Fact) -> None:
+def _end_run(records: "Records", seq: int, fact: Fact) -> None:
     run = _find_run(records, fact)
-    if run is None or not _is_of_thread(records, fact):
+    if run is None or not _is_of_thread(records, seq, fact):
         return
     run.status, activity = _ENDS[outcome_of(fact)]
     run.finished_at = fact.completed_at or fact.created_at
@@ -234,7 +258,7 @@ def _read_worktree(payload: dict[str, Any]) -> RunWorktree | None:
         return None
 
 
-def _is_of_thread(records: "Records", fact: Fact) -> bool:
+def _is_of_thread(records: "Records", seq: int, fact: Fact) -> bool:
     """Whether a fact about a turn is about a run of the thread, by the rule of
     `OpenWork.is_of_thread`; the rows tell which runs the thread itself has begun.
     """
@@ -244,15 +268,16 @@ def _is_of_thread(records: "Records", fact: Fact) -> bool:
     run, thread = _find_run(records, fact), _find_thread(records, fact)
     turn_id, opens = turn_of(fact) or "", fact.event_class in TURN_OPENERS
     latest = records.runs.get(thread.latest_run_id or "") if thread is not None and opens else None
-    if turn_id in records.turns_beside:
+    turns = records.marked_turns.get(thread_of(fact) or "")
+    if turns is not None and turn_id in turns.beside:
         return False
     is_known = run is not None and run is latest
     if latest is not None and (
         latest.status in _AT_WORK or (latest.under is None and not is_known)
     ):
-        records.turns_beside.add(turn_id)
+        _remember(_edit_marked_turns(records, seq, fact).beside, turn_id)
         return False
-    is_marked = entity.id is None or f"{turn_id}\n{entity.id}" in records.turn_marks
+    is_marked = entity.id is None or (turns is not None and (turn_id, entity.id) in turns.marks)
     return opens or (run is not None and is_marked)
 
 

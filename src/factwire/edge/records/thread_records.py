@@ -157,6 +157,7 @@ def _delete_thread(records: "Records", seq: int, fact: Fact) -> None:
 def remove_rows(records: "Records", thread_id: str) -> None:
     """Take a thread and all that belongs to it off the lists."""
     records.threads.remove(thread_id)
+    records.marked_turns.remove(thread_id)
     for table in (
         records.runs,
         records.approvals,
