@@ -31,6 +31,7 @@ from tests.journal import postgres_server
 from tests.journal.nats_server import NatsServer
 from tests.journal.postgres_server import PostgresServer
 from tests.runtime.hostile_repository import git
+from tests.trials import TRIAL_SECONDS, count_trials
 
 pytestmark = pytest.mark.asyncio
 
@@ -345,7 +346,8 @@ async def test_lists_that_were_saved_amid_a_removal_show_nothing_of_what_it_remo
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(300)
+@pytest.mark.nightly
+@pytest.mark.timeout(TRIAL_SECONDS)
 @pytest.mark.requirement("edge.retention.crash")
 async def test_an_edge_killed_while_it_removes_has_removed_all_of_a_thread_or_nothing(
     configuration: Configuration, tmp_path: Path
@@ -355,7 +357,7 @@ async def test_an_edge_killed_while_it_removes_has_removed_all_of_a_thread_or_no
     """
     everything = {"keepDays": 1e-9}
     edge = EdgeProcess.start(tmp_path, journal=configuration.journal)
-    rounds, duration = 6, 0.0
+    rounds, duration = count_trials(full=20, share=4), 0.0
     async with new_client() as http:
         client = Client(http, edge)
         for round_number in range(rounds):

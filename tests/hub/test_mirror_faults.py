@@ -1,6 +1,5 @@
 """Kills of an Edge, of a Hub and of both under load: the mirror is the original in the end."""
 
-import os
 import socket
 from pathlib import Path
 from random import Random
@@ -13,11 +12,12 @@ from factwire.journal.sqlite.journal import SqliteJournal
 from tests.hub.killed_link import KilledProcess, killed_after, read_acked
 from tests.hub.mirrors import NOW, WAIT_SECONDS
 from tests.hub.test_mirror_store import read_lines
+from tests.trials import TRIAL_SECONDS, count_trials
 
 pytestmark = pytest.mark.fault
 
-ROUNDS = int(os.environ.get("FACTWIRE_MIRROR_ROUNDS", "3"))
-"""Kills of one run; 50 at night."""
+ROUNDS = count_trials(full=50, share=3)
+"""Kills of one run."""
 
 
 def wait_for_acked(folder: Path, seq: int) -> None:
@@ -79,8 +79,9 @@ async def kill_rounds(folder: Path, rounds: int, *hub_options: str) -> None:
         assert (status.former, status.refused) == ((), ())
 
 
+@pytest.mark.nightly
 @pytest.mark.requirement("mirror.killed")
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(TRIAL_SECONDS)
 @pytest.mark.asyncio
 async def test_kills_of_either_end_under_load_lose_and_change_nothing(tmp_path: Path):
     await kill_rounds(tmp_path, ROUNDS)
