@@ -43,6 +43,14 @@ def name_key(name: str) -> str:
     """
     if not name.isprintable():
         return ""
+    key, folded = name, _fold(name)
+    while folded != key:
+        # Letters and marks that folding brings together may combine.
+        key, folded = folded, _fold(folded)
+    return key
+
+
+def _fold(name: str) -> str:
     return "".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
