@@ -235,6 +235,8 @@ _SURFACES: Final = requirements(
         "projection.hydration.agent-sessions": "What an outside agent calls the thread is kept.",
         "projection.repair.messages": "A snapshot replaces messages and keeps what else is known.",
         "projection.repair.window": "Loaded older messages go before the others.",
+        "projection.repair.window-of-ui": "Messages of a UI that state neither that they are all "
+        "there are nor how far they reach take nothing back and close no gap.",
         "projection.repair.rollback": "A rollback takes back what was said after its place.",
         "projection.repair.changes": "What waits for a repair is found wherever it moved.",
         "projection.repair.read-model": "A newer read model is taken at its word on every surface; "

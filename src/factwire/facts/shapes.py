@@ -126,6 +126,8 @@ _FIELDS: Final = {
     field.encode_name: field for field in msgspec.structs.fields(Fact) if field.encode_name
 }
 _UI_UNKNOWN: Final = ("createdAt", "schemaVersion", "runtimeId")
+_MESSAGES: Final = "messages.snapshot"
+"""For a UI all messages as they are, or a window of history; only the phase tells which."""
 
 _decoder = msgspec.json.Decoder(Fact)
 _encoder = msgspec.json.Encoder()
@@ -264,6 +266,9 @@ def write_fact(fact: Fact, shape: Shape = "facts") -> dict[str, Any]:
     extra = fields.pop("", {})
     if shape != "facts":
         _drop_derived(fields, shape)
+    if shape == "ui" and fact.event_class == _MESSAGES and fact.phase is None:
+        hidden = {ORIGIN: extra[ORIGIN]} if ORIGIN in extra else {}
+        extra[ORIGIN] = {"phase": None, **(origin_of(extra) or hidden)}
     names = _NAMES[shape]
     result = {names.get(field, field): item for field, item in fields.items()}
     return result | {key: item for key, item in extra.items() if key not in result}
@@ -281,6 +286,8 @@ def _fill_defaults(fields: dict[str, Any], shape: Shape) -> None:
         for field in _UI_UNKNOWN:
             fields.setdefault(field, UNKNOWN)
         fields["id"] = fields.get("id") or _DERIVED_ID
+        if event_class == _MESSAGES:
+            fields.setdefault("phase", UNKNOWN)
     if event_class == UNKNOWN:
         del fields["eventClass"]
 
@@ -332,6 +339,8 @@ def _drop_derived(fields: dict[str, Any], shape: Shape) -> None:
     }
     if shape == "ui":
         derived |= dict.fromkeys(_UI_UNKNOWN, UNKNOWN)
+        if event_class == _MESSAGES:
+            derived["phase"] = UNKNOWN
         if fields["id"] == _DERIVED_ID or is_derived_id(fields["id"]):
             del fields["id"]
     for field, value in derived.items():

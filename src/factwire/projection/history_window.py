@@ -105,7 +105,8 @@ def add_history_window(draft: "StateDraft", fact: Fact) -> None:
     """Older messages that were fetched, or what a fork brings along."""
     origin = text_at(fact.payload, "originThreadId", "origin_thread_id")
     if origin is None:
-        repair.add_older_messages(draft, fact)
+        is_older = fact.event_class == "history.window.loaded" or fact.phase == "hydrating"
+        (repair.add_older_messages if is_older else repair.merge_messages)(draft, fact)
         return
     for call in _read_rows(draft, fact, "toolCalls", ToolCallSummary):
         if call.tool_call_id not in draft.state.tools:
@@ -118,6 +119,15 @@ def add_history_window(draft: "StateDraft", fact: Fact) -> None:
             )
     rows = _read_rows(draft, fact, "messages", MessageSnapshot)
     _put_first(draft, fact, [row for row in rows if row.message_id not in draft.memory.names])
+
+
+def take_messages(draft: "StateDraft", fact: Fact) -> None:
+    """All messages as they are, or a window of them as a UI has it."""
+    if repair.is_window(fact):
+        repair.retract_named(draft, fact)
+        add_history_window(draft, fact)
+    else:
+        repair.apply_messages_snapshot(draft, fact)
 
 
 def _restore_call(call: ToolCallSummary, origin: str) -> Tool:

@@ -125,7 +125,7 @@ _BY_CLASS: Final[dict[str, tuple[Reducer, ...]]] = {
     "reasoning.completed": (reasoning.complete_reasoning,),
     "plan.delta": (reasoning.add_plan_text,),
     "plan.final": (reasoning.finish_plan,),
-    "messages.snapshot": (repair.apply_messages_snapshot,),
+    "messages.snapshot": (history_window.take_messages,),
     "tool.catalog.resolved": (model_usage.set_tool_catalog,),
     "tool.started": (tools.start_tool, *_MADE),
     "tool.args": (tools.set_args,),

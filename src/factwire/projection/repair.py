@@ -38,15 +38,29 @@ def covered_sequence(fact: Fact) -> int | None:
     name = fact.event_class or ""
     if name not in REPAIRS and name not in SNAPSHOTS:
         return None
-    stated = number_at(fact.payload, "toSequence", "to_sequence", "lastSequence")
+    stated = _last_sequence(fact)
     if stated is not None:
         # A snapshot cannot know of facts that come after it.
         last = SEQUENCE_MAX if fact.sequence is None else fact.sequence - 1
         return max(-SEQUENCE_MAX, int(min(stated, last)))
+    if is_window(fact):
+        return None
     holds_content = name == "messages.snapshot" or carries_messages(fact)
     if (name in REPAIRS or holds_content) and fact.sequence is not None:
         return fact.sequence - 1
     return None
+
+
+def _last_sequence(fact: Fact) -> float | None:
+    return number_at(fact.payload, "toSequence", "to_sequence", "lastSequence")
+
+
+def is_window(fact: Fact) -> bool:
+    """Whether messages of a UI are, or may be, a window of history, which covers nothing but what
+    it carries: they state neither how far they reach nor that they are all there are.
+    """
+    is_whole = fact.phase in (None, "reconciling") or _last_sequence(fact) is not None
+    return fact.event_class == "messages.snapshot" and not is_whole
 
 
 def cover_lane(lane: "Lane", fact: Fact) -> None:
@@ -117,8 +131,7 @@ def apply_messages_snapshot(draft: "StateDraft", fact: Fact) -> None:
     the source's own word and counts, but text that it takes away is remarked.
     """
     rows = list_at(fact.payload.get("messages"))
-    for message_id in texts_of(fact.payload.get("retractedMessageIds")):
-        messages.retract_message(draft, message_id)
+    retract_named(draft, fact)
     if rows is None or _is_outdated(draft, fact):
         return
     covered = covered_sequence(fact)
@@ -134,6 +147,12 @@ def apply_messages_snapshot(draft: "StateDraft", fact: Fact) -> None:
     _replace_messages(draft, [*found, *newer])
     if covered is not None and covered >= (draft.state.hydration.doubted_at or covered):
         hydration.clear_doubt(draft, "messages_missing")
+
+
+def retract_named(draft: "StateDraft", fact: Fact) -> None:
+    """Take back the messages that a fact says no longer count."""
+    for message_id in texts_of(fact.payload.get("retractedMessageIds")):
+        messages.retract_message(draft, message_id)
 
 
 def _remark_lost_text(draft: "StateDraft", fact: Fact, kept: list[Message]) -> None:
@@ -168,6 +187,33 @@ def add_older_messages(draft: "StateDraft", fact: Fact) -> None:
         message.sequence = None  # Said before all that is here: no rollback takes it for new.
     if older:
         _replace_messages(draft, [*older, *draft.state.messages])
+
+
+def merge_messages(draft: "StateDraft", fact: Fact) -> None:
+    """Messages that may be all or some of those that were said: they repair ended ones that they
+    name, and are added in front of all or beside those that they stand next to.
+    """
+    found = _build_messages(draft, list_at(fact.payload.get("messages")) or [], fact)
+    named = {each.message_id: each for each in found if each.message_id in draft.memory.names}
+    added: dict[str | None, list[Message]] = {}
+    neighbour: str | None = None
+    for message in found:
+        if message.message_id in named:
+            neighbour = message.message_id
+        else:
+            message.sequence = None
+            added.setdefault(neighbour, []).append(message)
+    first = next(iter(named), None)
+    merged: list[Message] = [] if first else added.pop(None, [])
+    for message in draft.state.messages:
+        if message.message_id == first:
+            merged += added.pop(None, [])
+        stays = message.status == "retracted" or _is_unfinished(draft, message)
+        merged.append(message if stays else named.get(message.message_id, message))
+        merged += added.get(message.message_id, [])
+    _remark_lost_text(draft, fact, merged)
+    if found:
+        _replace_messages(draft, merged)
 
 
 def roll_back_messages(draft: "StateDraft", fact: Fact) -> None:
