@@ -110,7 +110,8 @@ async def _teammate(turn: StartTurn, toolbox: Toolbox) -> str:
 
 async def _secret(turn: StartTurn, toolbox: Toolbox) -> str:
     del turn
-    outcome = await toolbox.call("run", {"command": ["echo", SECRET]}, always_ask=True)
+    command = ["echo", f"Authorization: Bearer {SECRET}"]
+    outcome = await toolbox.call("run", {"command": command}, always_ask=True)
     return "Ran." if outcome.ok else "Left."
 
 

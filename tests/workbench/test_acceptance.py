@@ -22,7 +22,7 @@ class Told:
     """A scenario whose facts come to an Edge, as many as a test wants to look at."""
 
     def __init__(self, name: str, http: httpx.Client) -> None:
-        self._rest: list[Any] = list(scenario(name).events)
+        self._rest: list[Any] = [_make_own(event, name) for event in scenario(name).events]
         self._http = http
         self.thread_id = f"thr_{name}"
 
@@ -32,6 +32,11 @@ class Told:
 
     def whole(self) -> "Told":
         return self.so_far(len(self._rest))
+
+
+def _make_own(event: dict[str, Any], name: str) -> dict[str, Any]:
+    """An event whose request no other scenario of the same Edge has."""
+    return {**event, "actionId": f"{name}-{event['actionId']}"} if "actionId" in event else event
 
 
 async def text_of(where: Locator) -> str:
