@@ -454,6 +454,8 @@ def _spell_out(rng: Random, notation: str) -> str:
     """A text that the steps of a rule match."""
     text = ""
     for step in notation.split():
+        if step[0] == "!":
+            continue
         run = _STEP_RUN.fullmatch(step)
         if run is None:
             text += rng.choice(step.split("|"))

@@ -1,6 +1,9 @@
 """The rules that say what a secret is: every row of the table fires, and nothing else does."""
 
+import subprocess
+import sys
 from collections import Counter
+from hashlib import sha256
 from importlib import import_module
 from typing import Any
 
@@ -278,3 +281,45 @@ def test_a_search_that_skips_rows_finds_what_a_search_of_all_rows_does(parts: li
         assert find_secrets(text) == skipping
     assert find_secrets(text) == skipping
     assert may_hold_secret(text) >= bool(skipping)
+
+
+COUNT_COMPILED = """
+import re
+compiled = []
+compile_pattern = re.compile
+re.compile = lambda pattern, flags=0: compiled.append(pattern) or compile_pattern(pattern, flags)
+import factwire.facts
+from factwire.facts.delta_redaction import compile_openings
+from factwire.facts.secret_rules import SECRET_SHAPES
+patterns = {shape.pattern.pattern for shape in SECRET_SHAPES}
+print(len(patterns.intersection(compiled)), max(map(len, compiled)))
+compile_openings()
+print(len(patterns.intersection(compiled)), max(map(len, compiled)))
+factwire.facts.redact_text("Authorization: Bearer ghp_0123456789abcdefghijklmnopqrstuvwxyzAB")
+print(len(patterns.intersection(compiled)), max(map(len, compiled)))
+"""
+
+
+@pytest.mark.requirement("redaction.lazy")
+def test_patterns_of_secrets_are_compiled_when_they_are_first_used():
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT_COMPILED], capture_output=True, text=True, check=True
+    )
+    imported, opened, searched = (tuple(map(int, row.split())) for row in done.stdout.splitlines())
+    assert imported[0] == opened[0] == 0 < searched[0] < 16
+    assert imported[1] < 1_024 < opened[1]
+
+
+@pytest.mark.requirement("redaction.digests")
+def test_no_digest_passes_for_a_secret():
+    """Refs and hashes of what was shown are of no use without all their digits."""
+    starts = {trigger for shape in SECRET_SHAPES for trigger in shape.triggers}
+    digests = [
+        f"sha256:{(start + sha256(bytes([number])).hexdigest())[:64]}"
+        for start in starts
+        if set(start) <= set("0123456789abcdef")
+        for number in range(50)
+    ]
+    assert digests
+    for digest in digests:
+        assert redact_text(digest) == (digest, [])

@@ -36,6 +36,14 @@ def test_a_thread_starts_anywhere_and_rises_by_one(start: int):
     assert gaps(*((start + step, "a") for step in range(5))) == []
 
 
+@pytest.mark.requirement("sequences.beside-threads")
+def test_an_edges_own_facts_stand_in_no_thread_and_need_no_sequence():
+    own = without(wire("runner.online", 1, payload={"runnerId": "r"}), "sequence", "threadId")
+    assert inspect_stream([own]) == []
+    for other in (without(wire("run.status", 1), "sequence"), {**own, "threadId": "a"}):
+        assert [issue.path for issue in inspect_stream([other])] == ["$[0].sequence"]
+
+
 @pytest.mark.requirement("validation.sequence_gap")
 @pytest.mark.parametrize("second", [3, 1, 0, -1, 100])
 def test_what_does_not_follow_is_a_gap(second: int):

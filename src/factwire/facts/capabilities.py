@@ -29,7 +29,8 @@ class Streaming(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 class CapabilityManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What one agent offers. `approvals` tells whether a decision is awaited in the stream
-    (`inline`) or ends it and resumes from saved state (`interrupt`).
+    (`inline`) or ends it and resumes from saved state (`interrupt`); `structured_output`, whether
+    a turn can be asked for JSON by a schema.
     """
 
     agent_id: str
@@ -52,6 +53,7 @@ class CapabilityManifest(msgspec.Struct, frozen=True, kw_only=True, rename="came
     evidence: Answer = "unknown"
     sandbox: Answer = "unknown"
     cost: Answer = "unknown"
+    structured_output: Answer = "unknown"
     max_input_characters: int | None = None
 
 

@@ -11,7 +11,7 @@ replaced, and the rest of it is swallowed without being kept.
 """
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Final, NamedTuple
 
 import msgspec
@@ -20,6 +20,7 @@ from factwire.facts.own_secrets import BEGIN, OWN_SECRETS
 from factwire.facts.secret_key_names import REDACTED, may_name_secret
 from factwire.facts.secret_rules import (
     SECRET_SHAPES,
+    LazyPattern,
     SecretMatch,
     SecretShape,
     SecretTail,
@@ -38,7 +39,7 @@ from factwire.facts.secret_shapes import (
     scan_secrets,
 )
 
-__all__ = ["DeltaRedactor", "SavedText"]
+__all__ = ["DeltaRedactor", "SavedText", "compile_openings"]
 
 STREAMS_KEPT: Final = 4_096
 """Streams kept; with the oldest goes what it held back, unseen."""
@@ -63,12 +64,12 @@ _LOOSE_LEAD: Final = 24
 _START: Final = "\n" * _LOOK
 
 
-def _any_opening(shapes: list[SecretShape]) -> re.Pattern[str]:
+def _any_opening(shapes: list[SecretShape]) -> LazyPattern:
     """One pattern; the boundary and the first character are looked at once for all of a kind."""
     kinds = {
         shape.boundary: [s for s in shapes if s.boundary == shape.boundary] for shape in shapes
     }
-    return re.compile("|".join(_kind_pattern(boundary, alike) for boundary, alike in kinds.items()))
+    return LazyPattern("|".join(_kind_pattern(*kind) for kind in kinds.items()))
 
 
 def _kind_pattern(boundary: str, shapes: list[SecretShape]) -> str:
@@ -85,17 +86,41 @@ def _kind_pattern(boundary: str, shapes: list[SecretShape]) -> str:
 _REGULAR: Final = [shape for shape in SECRET_SHAPES if not shape.loose]
 _TOKENS: Final = _any_opening([shape for shape in _REGULAR if not shape.spaced])
 _SPACED: Final = _any_opening([shape for shape in _REGULAR if shape.spaced])
-_LOOSE: Final = [re.compile(shape.opening) for shape in SECRET_SHAPES if shape.loose]
+_URLS, _NUMBERED = (
+    [
+        LazyPattern(shape.opening)
+        for shape in SECRET_SHAPES
+        if shape.loose and (shape.triggers == ("://",)) is is_url
+    ]
+    for is_url in (True, False)
+)
+"""Leads of any text: of a URL, which ends in its mark, and of a bot, whose number does."""
+
+
+def compile_openings() -> None:
+    """Compile the patterns for pieces of texts now: a server would hold its event loop with it when
+    the first piece comes.
+    """
+    for opening in (_TOKENS, _SPACED, *_URLS, *_NUMBERED):
+        opening.search("")
+
 
 _LETTERED: Final = tuple(
     trigger for shape in _REGULAR for trigger in shape.triggers if trigger.isalnum()
 )
-_BEGINNINGS: Final = frozenset(
-    trigger[:end]
-    for shape in _REGULAR
-    for trigger in shape.triggers
-    for end in range(1, len(trigger) + 1)
+_SMALL_LETTERS: Final = tuple(
+    trigger for trigger in _LETTERED if trigger.isalpha() and trigger.islower()
 )
+
+
+def _beginnings_of(shapes: list[SecretShape]) -> frozenset[str]:
+    triggers = [trigger for shape in shapes for trigger in shape.triggers]
+    return frozenset(word[:end] for word in triggers for end in range(1, len(word) + 1))
+
+
+_BEGINNINGS: Final = _beginnings_of(_REGULAR)
+_AFTER_SPACE: Final = _beginnings_of([s for s in _REGULAR if not s.boundary.startswith("(?<=")])
+"""Those that need nothing before them."""
 
 _NEVER_INSIDE: Final = frozenset(",;!?)\n")
 
@@ -162,7 +187,7 @@ class SavedTail(msgspec.Struct, frozen=True, array_like=True):
         return cls(tail.run.pattern, tail.full.pattern, tail.opening.pattern)
 
     def restore(self) -> SecretTail:
-        return SecretTail(*map(re.compile, (self.run, self.full, self.opening)))
+        return SecretTail(*map(LazyPattern, (self.run, self.full, self.opening)))
 
 
 class SavedText(msgspec.Struct, frozen=True, array_like=True):
@@ -182,7 +207,7 @@ class TextChanges(NamedTuple):
     """The texts that a fork was fed, and those that ended."""
 
     streams: dict[Hashable, _Stream]
-    removed: set[Hashable]
+    removed: Collection[Hashable]
     lost: dict[Hashable, SecretTail]
 
 
@@ -196,7 +221,7 @@ class DeltaRedactor:
         self._last_key: Hashable = None
         self._last: _Stream | None = None
         self._base: dict[Hashable, _Stream] = {}
-        self._removed: set[Hashable] = set()
+        self._removed: dict[Hashable, None] = {}
 
     def fork(self) -> "DeltaRedactor":
         """A redactor that goes on from here by itself, at the cost of the texts it is fed."""
@@ -268,7 +293,8 @@ class DeltaRedactor:
         if letters.islower() and letters.isalpha() and letters.isascii():
             # Words in small letters hold nothing; the last one may begin something.
             word = text[text.rfind(" ") + 1 :]
-            if (word in _BEGINNINGS or word.startswith(_LETTERED)) and (
+            beginnings = _BEGINNINGS if word is text else _AFTER_SPACE
+            if (word in beginnings or word.startswith(_SMALL_LETTERS)) and (
                 word is not text or not _ends_inside_word(stream.context)
             ):
                 return False
@@ -316,7 +342,7 @@ class DeltaRedactor:
         self._streams.pop(key, None)
         self._lost.pop(key, None)
         if key in self._base:
-            self._removed.add(key)
+            self._removed[key] = None
 
     def abandon(self, key: Hashable) -> str:
         """What to show in place of what a stream holds back, when that cannot wait for the rest: it
@@ -370,7 +396,7 @@ class DeltaRedactor:
         stream = self._streams.pop(key)
         self._last_key = None
         if key in self._base:
-            self._removed.add(key)
+            self._removed[key] = None
         if not stream.calm:
             self._lost[key] = stream.swallowing or _UNTIL_SPACE
         if len(self._lost) > LOST_STREAMS:
@@ -523,11 +549,21 @@ def _find_opening(text: str, at: int, shown: int, names: list[int] | None) -> _O
     return _named_opening(text, at, start, names)
 
 
+def _loose_leads(text: str, at: int) -> Iterator[tuple[LazyPattern, int]]:
+    """The openings that may stand in a text, with the place of the mark that each one needs."""
+    colon, scheme = text.rfind(":"), text.rfind("://")
+    if scheme >= at:
+        yield from ((pattern, scheme) for pattern in _URLS)
+    elif text.endswith((":", ":/")):
+        yield from ((pattern, colon) for pattern in _URLS)
+    if colon > at and text[colon - 1].isdigit():
+        yield from ((pattern, colon) for pattern in _NUMBERED)
+
+
 def _named_opening(text: str, at: int, start: int, names: list[int]) -> _Opening:
     value, named = start, False
-    last = min((place for mark in ("://", ":") if (place := text.rfind(mark)) >= 0), default=at)
-    for pattern in _LOOSE:
-        if match := pattern.search(text, max(at, last - _LOOSE_LEAD)):
+    for pattern, place in _loose_leads(text, at):
+        if match := pattern.search(text, max(at, place - _LOOSE_LEAD)):
             start, named = min(start, match.start()), True
             value = min(value, match.start(match.lastindex or 1))
     openings = (

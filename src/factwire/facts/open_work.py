@@ -38,22 +38,23 @@ class RecentIds:
 
     def __init__(self, window: int = IDENTITY_WINDOW) -> None:
         self._window = window
-        self._young: set[str] = set()
-        self._old: set[str] = set()
+        # Unlike sets, dicts of texts are no work for the garbage collector, and there are many.
+        self._young: dict[str, None] = {}
+        self._old: dict[str, None] = {}
 
     def add(self, name: str) -> bool:
         """Remember `name`; whether it was known already."""
         if name in self._young or name in self._old:
             return True
-        self._young.add(name)
+        self._young[name] = None
         if len(self._young) >= self._window:
-            self._old, self._young = self._young, set()
+            self._old, self._young = self._young, {}
         return False
 
     def copy(self) -> "RecentIds":
         twin = RecentIds(self._window)
         # The older half never changes, so that both may have it.
-        twin._young, twin._old = set(self._young), self._old
+        twin._young, twin._old = self._young.copy(), self._old
         return twin
 
     def __iter__(self) -> Iterator[str]:

@@ -9,6 +9,7 @@ secret is held back until the next piece or the fact that closes the text. One f
 import re
 from collections.abc import Callable, Collection, Iterator
 from copy import copy
+from functools import lru_cache
 from typing import Any, Final, cast
 
 import msgspec
@@ -237,18 +238,40 @@ def _redact_mapping(mapping: dict[object, object], depth: int) -> _Replacement |
     for key, value in mapping.items():
         if key in replaced:
             continue
-        if isinstance(key, str):
-            if may_hold_secret(key) and (found := _redact_string(key)):
+        if isinstance(key, str) and not _is_plain_key(key):
+            if found := _redact_string(key):
                 secret_keys[key] = found
             if (kind := secret_kind(key, value)) is not None:
                 replaced[key] = _Replacement(REDACTED, [RedactionFinding("", f"key:{kind}")])
                 continue
+        # Most values are numbers, and texts without a secret, which cost one call.
+        if value.__class__ in _NUMBERS or (
+            value.__class__ is str and not may_hold_secret(cast("str", value))
+        ):
+            continue
         hidden = _redact(value, depth + 1)
         if hidden is not None:
             replaced[key] = hidden
     if not replaced and not secret_keys:
         return None
     return _rebuild_mapping(mapping, replaced, secret_keys)
+
+
+_NUMBERS: Final = frozenset((int, float, bool, type(None)))
+
+
+def _is_plain_key(key: str) -> bool:
+    """Whether a key neither holds a secret nor may name one."""
+    return (
+        len(key) <= _SHORT
+        and _is_clean_key(key)
+        and not (OWN_SECRETS.is_active and OWN_SECRETS.holds(key))
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _is_clean_key(key: str) -> bool:
+    return not may_hold_secret(key) and secret_name(key) is None and weak_name(key) is None
 
 
 _TOO_DEEP: Final = _Replacement(REDACTED, [RedactionFinding("", _DEPTH_RULE)])
@@ -318,8 +341,9 @@ class _CleanTexts:
     """
 
     def __init__(self) -> None:
-        self._keys: set[str] = set()
-        self._texts: set[str] = set()
+        # Unlike sets, dicts of texts are no work for the garbage collector, and there are many.
+        self._keys: dict[str, None] = {}
+        self._texts: dict[str, None] = {}
 
     def has(self, text: str) -> bool:
         return text in self._texts
@@ -340,12 +364,12 @@ class _CleanTexts:
             if isinstance(value, str) and len(key) <= _SHORT and key not in VALUE_KEYS:
                 # Under a name of a secret each value is looked at by itself.
                 if secret_name(key) is None and weak_name(key) is None:
-                    self._keys.add(key)
+                    self._keys[key] = None
                 self.learn_text(value)
 
     def learn_text(self, text: str) -> None:
         if len(text) <= _SHORT:
-            self._texts.add(text)
+            self._texts[text] = None
         if len(self._texts) + len(self._keys) > _REMEMBERED:
             self._texts.clear()
             self._keys.clear()
@@ -552,7 +576,7 @@ class Redactor:
         return findings
 
     def _redact_line(self, text: str, name: str, changes: dict[str, Any]) -> list[RedactionFinding]:
-        safe, rules = redact_text(text)
+        safe, rules = redact_text(text) if may_hold_secret(text) else (text, [])
         if rules:
             changes[name] = safe
         else:

@@ -1,4 +1,5 @@
-"""Resources: what an Edge lists and answers, declared once for the Edge and its clients.
+"""Resources: what an Edge lists and answers, and a Hub what its clients read, declared once for
+both sides.
 
 The text of a class and the order of its fields are those of the OpenAPI document and of the JSON
 on the wire. What an Edge answers of a thread's projection is open in its type: the Edge has its
@@ -25,6 +26,36 @@ ExportState = Literal["idle", "making", "unknown"]
 RetentionTrigger = Literal["schedule", "request"]
 TokenScope = Literal["read", "decide", "run", "admin"]
 FileStatus = Literal["created", "modified", "deleted"]
+
+DeviceKind = Literal["edge", "runner"]
+GrantRole = Literal["viewer", "commenter", "approver", "operator"]
+TaskStatus = Literal[
+    "queued",
+    "delivered",
+    "running",
+    "unknown",
+    "dead",
+    "done",
+    "failed",
+    "cancelled",
+    "timed_out",
+    "expired",
+]
+TASK_ENDS: Final[tuple[TaskStatus, ...]] = ("done", "failed", "cancelled", "timed_out", "expired")
+"""How a task ends; whatever else it is, its Edge may still say more."""
+TaskClosing = Literal["cancel", "timeout", "expire"]
+ApprovalState = Literal[
+    "asked",
+    "delivered",
+    "seen",
+    "decided",
+    "sent",
+    "applied",
+    "expired",
+    "refused",
+    "withdrawn",
+]
+HumanDecision = Literal["allow", "deny"]
 
 T = TypeVar("T")
 
@@ -94,7 +125,8 @@ class HistoryRemoval(Resource, frozen=True, kw_only=True):
 
 class Thread(Row, kw_only=True):
     """`activity` is what its turns are at; `runtime_id` is who writes it, `by` who created it.
-    `history_removed` says that its beginning was removed.
+    `history_removed` says that its beginning was removed. Facts of a `private` thread stay on its
+    Edge: no Hub gets them.
     """
 
     thread_id: str
@@ -112,6 +144,7 @@ class Thread(Row, kw_only=True):
     open_approvals: tuple[str, ...] = ()
     by: Person | None = None
     history_removed: HistoryRemoval | None = None
+    private: bool = False
 
 
 class RetentionRules(Resource, frozen=True, kw_only=True):
@@ -408,7 +441,8 @@ class ChangedFile(Resource, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class RunDiff(Resource, frozen=True, kw_only=True):
-    """`available` says whether git could tell; `reason` is a stable word where it could not.
+    """`available` says whether git could tell; `reason` is a stable word where it could not. `tree`
+    is git's id of all that was compared with `base`.
 
     Of scope `run` is what was changed in the worktree of the run, by it and by runs that tried it
     again. Of scope `workspace` is whatever is in the folder and not in its last commit, which
@@ -422,6 +456,61 @@ class RunDiff(Resource, frozen=True, kw_only=True):
     truncated: bool = False
     reason: str | None = None
     base: str | None = None
+    tree: str | None = None
+
+
+class TaskFile(Resource, frozen=True, kw_only=True):
+    """A file that a task changed; lines are absent for binary files."""
+
+    path: str
+    change: FileStatus
+    added_lines: int | None = None
+    removed_lines: int | None = None
+
+
+class TaskChanges(Resource, frozen=True, kw_only=True):
+    """What the worktree of a task has that the commit `base` has not: `fileCount` files, the first
+    of which are in `files`. `diffRef` is the diff among the blobs of the device; where `truncated`,
+    some files are in it without their text. `tree` is git's id of all that the worktree has, which
+    a merge can be bound to. `available` says whether there is a worktree and git
+    could tell; `reason` is a stable word where not: a task without a worktree worked in its folder
+    itself.
+    """
+
+    available: bool
+    reason: str | None = None
+    worktree: str | None = None
+    base: str | None = None
+    tree: str | None = None
+    file_count: int = 0
+    added_lines: int = 0
+    removed_lines: int = 0
+    files: tuple[TaskFile, ...] = ()
+    diff_ref: str | None = None
+    diff_bytes: int = 0
+    truncated: bool = False
+
+    def describe_absence(self) -> str:
+        """Why it is not known what was changed."""
+        why = "there is no worktree" if self.worktree is None else "git could not tell"
+        return f"{why} ({self.reason})"
+
+    def describe_size(self) -> str:
+        """How much was changed, as in "3 files +42 −7"."""
+        files = "1 file" if self.file_count == 1 else f"{self.file_count} files"
+        return f"{files} +{self.added_lines} −{self.removed_lines}"
+
+
+class RunMerge(Resource, frozen=True, kw_only=True):
+    """What came of merging what a run changed into `branch`. With `conflicts`, both sides changed
+    `files`, and nothing was changed; else `commit` is where the branch is now.
+    """
+
+    run_id: str
+    status: Literal["merged", "conflicts"]
+    branch: str
+    commit: str | None = None
+    files: tuple[str, ...] = ()
 
 
 class EventPayload(
@@ -520,7 +609,8 @@ class Accepted(Resource, frozen=True, kw_only=True):
 class HealthDetails(Resource, frozen=True, kw_only=True):
     """What whoever shows the token may know; `reason` is what ails the journal, `journal_head` and
     `feed_lag` are absent while it cannot be asked. `runtime_id` writes the Edge's own threads.
-    `untrusted_project` says which project's file this Edge ignores, and what to do.
+    `untrusted_project` says which project's file this Edge ignores, and what to do; `hub_trouble`,
+    why there is no link to the Hub that it has joined.
     """
 
     edge_id: str
@@ -536,6 +626,7 @@ class HealthDetails(Resource, frozen=True, kw_only=True):
     approvals_pending: int
     streams: int
     untrusted_project: str | None = None
+    hub_trouble: str | None = None
 
 
 class Health(Resource, frozen=True, kw_only=True):
@@ -595,3 +686,150 @@ class Ticket(Resource, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Ticket(…, expires_in={self.expires_in})"
+
+
+class MirrorPosition(Resource, frozen=True, kw_only=True):
+    """How far the mirror of an Edge is, and when something was last uploaded."""
+
+    cursor: str
+    uploaded_at: str
+
+
+class Device(Resource, frozen=True, kw_only=True):
+    """A machine whose Edge has joined. `role` is what you may do with it, by a grant of its owner;
+    it is absent where the device is your own.
+    """
+
+    device_id: str
+    owner_id: str
+    kind: DeviceKind
+    name: str
+    edge_id: str
+    platform: str
+    version: str
+    agents: list[str]
+    created_at: str
+    last_seen_at: str
+    online: bool
+    role: GrantRole | None = None
+    mirror: MirrorPosition | None = None
+    revoked_at: str | None = None
+
+
+class AgentTask(Resource, frozen=True, kw_only=True):
+    """Work for an agent on one device. `status` is `unknown` while the device says nothing, `dead`
+    where it did not acknowledge the task; `closing` is why it is to stop, or was. The code of its
+    `error` is `stop_unconfirmed` where it was closed without an answer of the device.
+    """
+
+    task_id: str
+    person_id: str
+    device_id: str
+    agent_type: str
+    prompt: str
+    status: TaskStatus
+    created_at: str
+    updated_at: str
+    expires_at: str
+    timeout_seconds: int
+    target_id: str | None = None
+    session_id: str | None = None
+    agent_instance_id: str
+    edge_run_id: str | None = None
+    thread_id: str | None = None
+    closing: TaskClosing | None = None
+    result_summary: str | None = None
+    usage: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    changes: TaskChanges | None = None
+    delivered_at: str | None = None
+    ended_at: str | None = None
+
+
+DeliveryKind = Literal["dispatch", "cancel", "timeout", "control", "relay"]
+DeliveryState = Literal["pending", "sent", "acked", "refused", "expired", "dead"]
+
+
+class DeviceDelivery(Resource, frozen=True, kw_only=True):
+    """One entry of a device's queue at a Hub. `code` says why it was refused or given up."""
+
+    delivery_id: str
+    device_id: str
+    person_id: str
+    kind: DeliveryKind
+    state: DeliveryState
+    attempts: int
+    created_at: str
+    expires_at: str
+    task_id: str | None = None
+    approval_id: str | None = None
+    sent_at: str | None = None
+    ended_at: str | None = None
+    code: str | None = None
+
+
+class ApprovalVote(Resource, frozen=True, kw_only=True):
+    """What one person said, on which screen (`sessionId`), and when."""
+
+    person_id: str
+    decision: HumanDecision
+    session_id: str
+    at: str
+    reason: str | None = None
+
+
+class ApprovalScreen(Resource, frozen=True, kw_only=True):
+    """Where an approval was shown: `targetId` is the session of a screen, or a push subscription,
+    a webhook or a mail address.
+    """
+
+    person_id: str
+    channel: str
+    target_id: str
+    delivered_at: str
+    seen_at: str | None = None
+
+
+class HubApproval(Resource, frozen=True, kw_only=True):
+    """What an agent on a device asks, and how far it got. `state` *decided* means that the decision
+    waits for the device, *sent* that the device has it, *applied* that the agent acted upon it.
+    `required` is how many people must allow it, and `votes` what was said until now.
+    """
+
+    approval_id: str
+    device_id: str
+    edge_id: str
+    request_id: str
+    state: ApprovalState
+    kind: str
+    risk_level: str
+    args_hash: str
+    required: int
+    asked_at: str
+    thread_id: str | None = None
+    run_id: str | None = None
+    tool_name: str | None = None
+    summary: str | None = None
+    expires_at: str | None = None
+    delivered_at: str | None = None
+    seen_at: str | None = None
+    decided_at: str | None = None
+    sent_at: str | None = None
+    applied_at: str | None = None
+    ended_at: str | None = None
+    decision: str | None = None
+    reason: str | None = None
+    decided_by: Person | None = None
+    code: str | None = None
+    votes: list[ApprovalVote] = msgspec.field(default_factory=list[ApprovalVote])
+    screens: list[ApprovalScreen] = msgspec.field(default_factory=list[ApprovalScreen])
+
+
+class ApprovalWithCard(HubApproval, frozen=True, kw_only=True):
+    """An approval with exactly what is to be decided. Where `card` has only a reason, it cannot be
+    shown exactly, and can only be denied. `mayDecide` is whether you are somebody who may.
+    """
+
+    card: DecisionCard
+    may_decide: bool
+    as_of: str

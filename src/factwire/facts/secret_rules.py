@@ -8,6 +8,8 @@ is a space. The rows of `GITLEAKS_RULES` come from the rules that the gitleaks p
 """
 
 import re
+from functools import cached_property
+from itertools import product
 from typing import Final
 
 import msgspec
@@ -245,6 +247,14 @@ SECRET_RULES: Final[tuple[SecretRule, ...]] = (
         rest="A-Za-z0-9+/=",
     ),
     SecretRule("mailersend", "mlsn. [0-9a-f]{40}"),
+    # A digest may begin like this, too, but has no other letters.
+    SecretRule(
+        "clickhouse",
+        "4b1d ![0-9a-f]{38} [A-Za-z0-9]{38}",
+        rest="A-Za-z0-9",
+        digit=True,
+        boundary=_OUTSIDE_BASE64,
+    ),
     SecretRule("bitbucket", "ATBB [A-Za-z0-9]{32}", digit=True, boundary=_OUTSIDE_BASE64),
     SecretRule("tencent", "AKID [A-Za-z0-9]{32}", digit=True, boundary=_OUTSIDE_BASE64),
     SecretRule("yandex", f"AQVN [{WORD}]{{35}}", digit=True, boundary=_OUTSIDE_BASE64),
@@ -330,13 +340,6 @@ SECRET_RULES: Final[tuple[SecretRule, ...]] = (
 
 # gitleaks-rules-begin b58d3f102cf3a2c84cb7f923d05c25c9b1aed84b
 GITLEAKS_RULES: Final = (
-    SecretRule(
-        "clickhouse-cloud-api-secret-key",
-        "4b1d [A-Za-z0-9]{38}",
-        rest="A-Za-z0-9",
-        digit=True,
-        boundary=_OUTSIDE_BASE64,
-    ),
     SecretRule(
         "1password-secret-key",
         "A3- [A-Z0-9]{6} - [A-Z0-9]{6} - [A-Z0-9]{5} - [A-Z0-9]{5} - [A-Z0-9]{5} - [A-Z0-9]{5}",
@@ -548,12 +551,28 @@ def full_pattern(steps: list[RuleStep]) -> str:
 _NO_FILLER: Final = rf"(?![{WORD}]{{0,24}}?[xX]{{4}})"
 
 
+class LazyPattern(msgspec.Struct, frozen=True, dict=True):
+    """A regular expression that is compiled when it is first used: there are hundreds of them, and
+    most processes use few.
+    """
+
+    pattern: str
+
+    @cached_property
+    def match(self):  # noqa: ANN201 - as of `re.Pattern`
+        return re.compile(self.pattern).match
+
+    @cached_property
+    def search(self):  # noqa: ANN201 - as of `re.Pattern`
+        return re.compile(self.pattern).search
+
+
 class SecretTail(msgspec.Struct, frozen=True):
     """How a confirmed secret goes on: a run of one class, and at most one closing mark."""
 
-    run: re.Pattern[str]
-    full: re.Pattern[str]
-    opening: re.Pattern[str]
+    run: LazyPattern
+    full: LazyPattern
+    opening: LazyPattern
 
 
 class SecretMatch(msgspec.Struct, frozen=True):
@@ -569,15 +588,17 @@ class SecretMatch(msgspec.Struct, frozen=True):
 class SecretShape(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     triggers: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: LazyPattern
     boundary: str
     opening: str
     rest: SecretTail | None
     spaced: bool
     loose: bool
     begins_word: bool
-    anchor: re.Pattern[str] | None
+    anchor: LazyPattern | None
     digit: bool
+    run: int
+    """Word signs side by side in whatever the row matches, at least."""
 
     def search(self, text: str, start: int) -> SecretMatch | None:
         match = self.pattern.search(text, start) if self.anchor is None else None
@@ -593,9 +614,9 @@ def tail_of(characters: str, closing: str = "") -> SecretTail:
     run, close = run_step(characters, 0, None), parse_steps(closing)
     end = f"(?:{full_pattern(close)})?+" if close else ""
     return SecretTail(
-        run=re.compile(run.full),
-        full=re.compile(run.full + end),
-        opening=re.compile(opening_pattern([run, *close])),
+        run=LazyPattern(run.full),
+        full=LazyPattern(run.full + end),
+        opening=LazyPattern(opening_pattern([run, *close])),
     )
 
 
@@ -620,7 +641,7 @@ def _build_shape(row: SecretRule) -> SecretShape:
     return SecretShape(
         rule=row.rule,
         triggers=row.triggers or tuple(literals),
-        pattern=re.compile(f"{before}({body})"),
+        pattern=LazyPattern(f"{before}({body})"),
         boundary="" if loose_lead else row.boundary,
         opening=opening,
         rest=tail_of(rest, row.closing) if rest else None,
@@ -629,15 +650,36 @@ def _build_shape(row: SecretRule) -> SecretShape:
         begins_word=row.boundary == BOUNDARY,
         anchor=anchor,
         digit=row.digit or row.mixed,
+        run=_shortest_run(f"{lead} {value}"),
     )
 
 
-def _anchor_of(literals: list[str], steps: list[RuleStep]) -> re.Pattern[str] | None:
+_WORD_CLASS: Final = re.compile(r"(?:[A-Z]-[A-Z]|[a-z]-[a-z]|[0-9]-[0-9]|[A-Za-z0-9_])*+-?")
+_WORD_RUN: Final = re.compile(rf"[{WORD}]*")
+
+
+def _shortest_run(notation: str) -> int:
+    """The longest run of word signs that every text has that these steps match."""
+    samples = product(*map(_samples_of, notation.split()))
+    return min(max(map(len, _WORD_RUN.findall("".join(sample)))) for sample in samples)
+
+
+def _samples_of(notation: str) -> list[str]:
+    """Texts that a step matches, with as few word signs as can be."""
+    if notation[0] in "!=" and len(notation) > 1:
+        return [""]
+    run = _RUN.fullmatch(notation)
+    if run is None:
+        return notation.replace("~", " ").split("|")
+    return ["0" * int(run[2] or 1) if _WORD_CLASS.fullmatch(run[1]) else " "]
+
+
+def _anchor_of(literals: list[str], steps: list[RuleStep]) -> LazyPattern | None:
     """The literals with which a row begins; what follows a single sign has to fit, too."""
     if literals[0][0] == "[":
         return None
     behind = f"(?={steps[1].full})" if len(literals[0]) == 1 else ""
-    return re.compile(f"(?:{'|'.join(map(re.escape, literals))}){behind}")
+    return LazyPattern(f"(?:{'|'.join(map(re.escape, literals))}){behind}")
 
 
 SECRET_SHAPES: Final[tuple[SecretShape, ...]] = tuple(

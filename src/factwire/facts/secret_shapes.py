@@ -14,8 +14,9 @@ yes.
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from string import ascii_letters, digits
 from typing import Final
 
@@ -32,6 +33,8 @@ from factwire.facts.secret_key_names import (
 from factwire.facts.secret_rules import (
     NOT_REDACTED,
     SECRET_SHAPES,
+    WORD,
+    LazyPattern,
     SecretMatch,
     SecretTail,
     tail_of,
@@ -105,6 +108,9 @@ _BEHIND_NAME: Final = re.compile(
 )
 _SPACED_NAME: Final = re.compile(r"--|[A-Z0-9]_|_[A-Z0-9]")
 
+CAPITAL_NAME: Final = re.compile(r"_(?<![^A-Z0-9]_)(?:[A-Z0-9]|$)")
+"""A part of a name in capitals, such as ``API_TOKEN``."""
+
 _NAME_SIGNS: Final = f"{ascii_letters}{digits}_.-"
 _NAME_START: Final = re.compile(r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt]))[A-Za-z0-9_.-]")
 _NAME_REACH: Final = 72
@@ -163,6 +169,8 @@ def find_names(text: str, shown: int = 0) -> list[int]:
     lowered = text.lower()
     if len(lowered) != len(text):  # A few letters become two.
         lowered = "".join(sign.lower() if sign.isascii() else sign for sign in text)
+    if len(text) <= _GLANCED and not _ANY_NAME.search(lowered):
+        return []
     places: list[int] = []
     for part in NAME_PARTS:
         place = lowered.find(part) if part in lowered else -1
@@ -180,10 +188,17 @@ def find_names(text: str, shown: int = 0) -> list[int]:
 
 def _may_separate(text: str) -> bool:
     """Whether a name may end before a value, with or without a separator."""
+    # As `holds_separator` and `holds_quote`; every text comes by here.
     return (
-        holds_separator(text)
-        or holds_quote(text)
+        ":" in text
+        or "=" in text
+        or ">" in text
+        or "'" in text
+        or '"' in text
+        or "`" in text
+        or "|" in text
         or "--" in text
+        or (not text.isascii() and holds_separator(text))
         or ("_" in text and CAPITAL_NAME.search(text) is not None)
     )
 
@@ -399,8 +414,13 @@ def may_hold_option(text: str) -> bool:
     """The same for passwords without a separator before them."""
     if "auth=" not in text and "auth =" not in text and "-" not in text:
         return False
-    programs = ("auth", "mysql", "mariadb", " login ", "sshpass", "redis-cli")
-    return any(name in text for name in programs) and _OPTION.search(text) is not None
+    for program in _PROGRAMS:
+        if program in text:
+            return _OPTION.search(text) is not None
+    return False
+
+
+_PROGRAMS: Final = ("auth", "mysql", "mariadb", " login ", "sshpass", "redis-cli")
 
 
 def search_login(text: str, start: int) -> SecretMatch | None:
@@ -601,55 +621,128 @@ _PREFIXED: Final = {
 _GATES: Final = _triggers_by_rare_sign()
 _ANY_CASE: Final = tuple(_GATES.items())
 _NO_CAPITALS: Final = tuple(gate for gate in _ANY_CASE if not gate[0].isupper())
-_CAPITALS: Final = re.compile(r"[A-Z](?:[A-Z0-9]|(?<=B)[eo]|(?<=W)e)")
-"""What every trigger under a capital has in it."""
 
 
-# One of these signs is in nearly every secret, and in few words and names of files.
-_TOKEN_SIGN: Final = re.compile(r"[A-Z0-9$(:=_~-]")
-_ANY_SIGN: Final = re.compile(r"[A-Z0-9$(:=_~\->\"'`|\u21d2\u2192\uff1a\uff1d]")
+def _match_capital_triggers() -> re.Pattern[str]:
+    by_first: dict[str, list[str]] = {}
+    for _, rows in (gate for gate in _ANY_CASE if gate[0].isupper()):
+        for trigger, _ in rows:
+            by_first.setdefault(trigger[0], []).append(re.escape(trigger[1:]))
+    return re.compile("|".join(f"{first}(?:{'|'.join(each)})" for first, each in by_first.items()))
+
+
+_CAPITALS: Final = _match_capital_triggers()
+
+_LEAST_RUN: Final = 16
+"""Word signs side by side that most rows need, and few words and names of files have."""
+
+_LONG_RUN: Final = re.compile(rf"[{WORD}]{{{_LEAST_RUN}}}")
+
+
+def _match_runless_triggers() -> re.Pattern[str]:
+    """The triggers of the other rows. Each is looked for from its rarest sign, because a search for
+    letters would try every other character of a text.
+    """
+    by_sign: dict[str, list[str]] = {}
+    runless = (shape.triggers for shape in SECRET_SHAPES if shape.run < _LEAST_RUN)
+    for trigger in dict.fromkeys(chain.from_iterable(runless)):
+        sign = next(sign for sign in _RUNLESS_SIGNS if sign in trigger)
+        head, _, tail = trigger.partition(sign)
+        by_sign.setdefault(sign, []).append(f"(?<={re.escape(head + sign)}){re.escape(tail)}")
+    return re.compile(
+        "|".join(f"{re.escape(sign)}(?:{'|'.join(each)})" for sign, each in by_sign.items())
+    )
+
+
+_RUNLESS_SIGNS: Final = f"_-J{_RARE_FIRST}"
+_RUNLESS: Final = _match_runless_triggers()
+
+_WINDOW: Final = 4
+"""Characters of a trigger that are looked at before the text is searched for whole ones."""
+
+
+def _match_windows() -> str:
+    """Matches where a few characters of a trigger stand around its rarest sign: one search of a
+    text that has no trigger, as most have none.
+    """
+    windows: dict[tuple[str, int], list[tuple[str, str]]] = {}
+    for trigger in dict.fromkeys(chain.from_iterable(shape.triggers for shape in SECRET_SHAPES)):
+        inner = (mark for mark, _ in _MARKS if trigger.find(mark, _ENDING - 1) > 0)
+        sign = next(inner, "") or next(sign for sign in _WINDOW_SIGNS if sign in trigger)
+        place = max(trigger.find(sign, _ENDING - 1), trigger.find(sign))
+        head = trigger[max(place + 1 - _WINDOW, 0) : place]
+        tail = re.escape(trigger[place + 1 : place + _WINDOW - len(head)])
+        tail = f"[A-Za-z0-9]{{{PREFIXED}}}" if trigger in _PREFIXED else tail
+        windows.setdefault((sign, len(head)), []).append((re.escape(head), tail))
+    by_sign: dict[str, list[str]] = {}
+    for (sign, _), pairs in windows.items():
+        heads, tails = (dict.fromkeys(each) for each in zip(*pairs, strict=True))
+        before = f"(?<=(?:{'|'.join(heads)}){re.escape(sign)})"
+        by_sign.setdefault(sign, []).append(before + ("" if "" in tails else _any_of(tails)))
+    return "|".join(re.escape(sign) + _any_of(each) for sign, each in by_sign.items())
+
+
+def _any_of(patterns: Iterable[str]) -> str:
+    return f"(?:{'|'.join(patterns)})"
+
+
+_WINDOW_SIGNS: Final = f"_-{_RARE_FIRST}"
+_WINDOWS: Final = LazyPattern(_match_windows())
+
+# One of these stands in whatever `_may_hold_named` says yes to.
+_NAMING_SIGNS: Final = r":|=|>|'|\"|`|\||\u21d2|\u2192|\uff1a|\uff1d|-(?:-|(?<=\x20-)[ap])"
+_GLANCE: Final = LazyPattern(f"{_NAMING_SIGNS}|{CAPITAL_NAME.pattern}|{_WINDOWS.pattern}")
+
+
+def _match_names() -> re.Pattern[str]:
+    """Each name is looked for from its rarest sign, as the triggers are."""
+    by_sign: dict[str, list[str]] = {}
+    for part in NAME_PARTS:
+        sign = next(sign for sign in "kwfbcghpmds" if sign in part)
+        head, _, tail = part.partition(sign)
+        by_sign.setdefault(sign, []).append(f"(?<={head}{sign}){tail}")
+    return re.compile("|".join(sign + _any_of(each) for sign, each in by_sign.items()))
+
+
+_ANY_NAME: Final = _match_names()
 _GLANCED: Final = 64
-"""Characters of a text in which looking for one of many signs is quicker than for each of them."""
-
-_BARE_TRIGGERS: Final = tuple(
-    trigger
-    for shape in SECRET_SHAPES
-    for trigger in shape.triggers
-    if not shape.digit and not _TOKEN_SIGN.search(trigger)
-)
+"""Characters of a text in which looking for one of many signs or names is quicker than for each."""
 
 
 def may_hold_secret(text: str) -> bool:
     """Whether a search is worth it: false means that there is no secret in the text."""
-    return (OWN_SECRETS.is_active and OWN_SECRETS.holds(text)) or (
-        len(text) >= SHORTEST
-        and (len(text) > _GLANCED or _ANY_SIGN.search(text) or _has_bare_trigger(text))
-        and (
-            may_hold_token(text)
-            or bool(find_names(text))
-            or (":" in text and may_hold_login(text))
-            or may_hold_option(text)
-        )
-    )
+    if OWN_SECRETS.is_active and OWN_SECRETS.holds(text):
+        return True
+    size = len(text)
+    if size > _GLANCED:
+        return bool(_find_tokens(text)) or _may_hold_named(text)
+    if size < SHORTEST or text in _CLEAN_TEXTS:
+        return False
+    seen = _GLANCE.search(text)
+    if seen and (_search_tokens(text, seen.start()) or _may_hold_named(text)):
+        return True
+    if len(_CLEAN_TEXTS) >= _TEXTS_KEPT:
+        _CLEAN_TEXTS.clear()
+    _CLEAN_TEXTS.add(text)
+    return False
 
 
-CAPITAL_NAME: Final = re.compile(r"(?:^|[A-Z0-9])_(?:[A-Z0-9]|$)")
-"""A part of a name in capitals, such as ``API_TOKEN``."""
+def _may_hold_named(text: str) -> bool:
+    return bool(find_names(text)) or (":" in text and may_hold_login(text)) or may_hold_option(text)
+
+
+_TEXTS_KEPT: Final = 8_192
+_CLEAN_TEXTS: Final = set[str]()
+"""Short texts in which the rules find nothing, such as ids and paths: they come again and again.
+Bounded by starting over, which costs one more search of each.
+"""
 
 
 def may_hold_token(text: str) -> bool:
     """The same for secrets that no name comes before."""
     if len(text) > _GLANCED:
         return bool(_find_tokens(text))
-    return (
-        len(text) >= SHORTEST
-        and (_TOKEN_SIGN.search(text) is not None or _has_bare_trigger(text))
-        and next(_search_tokens(text), None) is not None
-    )
-
-
-def _has_bare_trigger(text: str) -> bool:
-    return "." in text and any(trigger in text for trigger in _BARE_TRIGGERS)
+    return len(text) >= SHORTEST and bool(_search_tokens(text))
 
 
 class _CleanWords:
@@ -684,11 +777,11 @@ _CLEAN_WORDS: Final = _CleanWords()
 def _find_tokens(text: str) -> set[int]:
     """The rows of which a trigger stands in a text."""
     if len(text) <= _GLANCED:
-        return set(_search_tokens(text))
+        return _search_tokens(text)
     others = _CLEAN_WORDS.select_others(text)
     if "://" in others and "@" in text:
         others += " @"
-    found = set(_search_tokens(others)) if others else set[int]()
+    found = _search_tokens(others) if others else set[int]()
     if others and not found:
         _CLEAN_WORDS.learn(others)
     if "B" in text:
@@ -704,30 +797,40 @@ _SPACED_TRIGGERS: Final = tuple(
 )
 
 
-def _search_tokens(text: str) -> Iterator[int]:
+def _search_tokens(text: str, start: int = 0) -> set[int]:
+    """The same for a short text, or a part of one, in which no trigger ends before `start`."""
+    if not _WINDOWS.search(text, start):
+        return set()
+    if not _LONG_RUN.search(text) and not _RUNLESS.search(text):
+        return set()
     # Looking for one character is many times cheaper than looking for two, hence the tables.
+    found = set[int]()
     for mark, endings in _MARKS:
         if mark in text:
-            yield from _find_marked(text, mark, endings)
+            _add_marked(found, text, mark, endings)
     is_low = text.islower() or _CAPITALS.search(text) is None
     for sign, triggers in _NO_CAPITALS if is_low else _ANY_CASE:
         if sign in text:
             for trigger, order in triggers:
                 if trigger in text and (trigger != "://" or "@" in text):
-                    yield order
+                    found.add(order)
+    return found
 
 
-def _find_marked(text: str, mark: str, endings: dict[str, tuple[_Marked, ...]]) -> Iterator[int]:
+def _add_marked(
+    found: set[int], text: str, mark: str, endings: dict[str, tuple[_Marked, ...]]
+) -> None:
     place = text.find(mark)
     while place >= 0:
         for row in endings.get(text[max(place - 2, 0) : place + 1], ()):
             start = place - row.place
             is_here = start >= 0 and text.startswith(row.trigger, start)
             if is_here and (not row.begins or _is_boundary(text, start)):
-                yield row.order
-        word = text[place + 1 : place + 1 + PREFIXED] if mark in _PREFIXED else ""
-        if len(word) == PREFIXED and word.isalnum():
-            yield _PREFIXED[mark]
+                found.add(row.order)
+        if mark in _PREFIXED:
+            word = text[place + 1 : place + 1 + PREFIXED]
+            if len(word) == PREFIXED and word.isalnum():
+                found.add(_PREFIXED[mark])
         place = text.find(mark, place + 1)
 
 

@@ -161,6 +161,16 @@ def shape_of(value: Mapping[str, object]) -> Shape:
     return "facts"
 
 
+_BESIDE_THREADS: Final = ("runner.", "project.", "preview.", "retention.")
+"""Families of an Edge's own facts; a sequence counts within a thread, and these stand in none."""
+
+
+def _is_beside_threads(fields: Mapping[str, object]) -> bool:
+    event_class = fields.get("eventClass")
+    is_own = isinstance(event_class, str) and event_class.startswith(_BESIDE_THREADS)
+    return is_own and fields.get("threadId") is None
+
+
 def shape_issues(value: object, shape: Shape, path: str = "$") -> list[Issue]:
     """Every required field that is missing and every field of a wrong type."""
     if not isinstance(value, Mapping):
@@ -171,6 +181,7 @@ def shape_issues(value: object, shape: Shape, path: str = "$") -> list[Issue]:
         Issue("schema_mismatch", f"{path}.{name}", f"{shape} needs {name}")
         for name in REQUIRED_FIELDS[shape]
         if fields.get(name) is None or (fields[name] == "" and name in NEVER_EMPTY)
+        if name != "sequence" or not _is_beside_threads(fields)
     ]
     for field, info in _FIELDS.items():
         name = wire_name(shape, field)

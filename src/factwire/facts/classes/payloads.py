@@ -4,7 +4,7 @@ Every field is optional and fields beyond the declared ones are kept: a type say
 never that it is there.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -15,8 +15,8 @@ class Payload(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
     """The root of the payload types; unknown fields are allowed in all of them."""
 
 
-class Person(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """Somebody who did something: `via` is what they used, such as the workbench or a token."""
+class NamedPerson(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """Somebody: `via` is what they used, such as the workbench or a token."""
 
     name: str
     via: str | None = None
@@ -25,6 +25,12 @@ class Person(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
 
     def __str__(self) -> str:
         return self.name if self.via is None else f"{self.name} via {self.via}"
+
+
+class Person(NamedPerson, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """Somebody who did something; `together_with` are others who had to agree."""
+
+    together_with: tuple[NamedPerson, ...] = ()
 
 
 def to_person(value: object) -> Person | None:
@@ -336,24 +342,41 @@ class TestRunPayload(Payload):
     skipped: int | None = None
 
 
+def _describe(text: str) -> msgspec.Meta:
+    return msgspec.Meta(description=text)
+
+
 RouteAction = Literal["delegate", "review", "approve", "finish"]
 
 
 class RouteDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What a coordinator decides, as its structured output says it."""
 
-    action: RouteAction
-    next_worker: str | None = None
-    instructions: str | None = None
-    reasoning: str | None = None
-    context: Any = None
-    approved: bool | None = None
-    feedback: str | None = None
-    summary: str | None = None
-    blocked_reason: str | None = None
-    subtask_id: str | None = None
-    parent_task_id: str | None = None
-    correlation_id: str | None = None
+    action: Annotated[
+        RouteAction,
+        _describe(
+            "delegate gives work to an executor, review has a reviewer look at work, approve says "
+            "whether work is accepted, finish ends the run."
+        ),
+    ]
+    next_worker: Annotated[str | None, _describe("The name of the member who is to do it.")] = None
+    instructions: Annotated[str | None, _describe("What the member is to do.")] = None
+    reasoning: Annotated[str | None, _describe("Why, in a sentence.")] = None
+    context: Annotated[Any, _describe("JSON that the member gets with the instructions.")] = None
+    approved: Annotated[
+        bool | None, _describe("For approve: true accepts the work, false sends it back.")
+    ] = None
+    feedback: Annotated[str | None, _describe("What is missing in work that goes back.")] = None
+    summary: Annotated[str | None, _describe("For finish: what was achieved.")] = None
+    blocked_reason: Annotated[
+        str | None, _describe("For finish: why the goal cannot be reached.")
+    ] = None
+    subtask_id: Annotated[
+        str | None,
+        _describe("A name of your choice for a piece of work; the same name means the same work."),
+    ] = None
+    parent_task_id: Annotated[str | None, _describe("The work that this is a part of.")] = None
+    correlation_id: Annotated[str | None, _describe("An id of yours, which is kept.")] = None
 
 
 class RoutingPayload(Payload):
@@ -373,7 +396,10 @@ class CostPayload(Payload):
     input_tokens: int | None = None
     output_tokens: int | None = None
     total_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
     total_cost_usd: float | None = None
+    agent_session_usage: dict[str, Any] | None = None
     currency: str | None = None
     limit: float | None = None
     used: float | None = None
@@ -533,7 +559,9 @@ class MemberPayload(Payload):
 
 
 class ThreadPayload(Payload):
-    """thread.created, thread.updated, thread.deleted: a thread; `status` is active or archived."""
+    """thread.created, thread.updated, thread.deleted: a thread; `status` is active or archived. The
+    facts of a private thread stay on its Edge.
+    """
 
     thread_id: str | None = None
     project_id: str | None = None
@@ -541,6 +569,7 @@ class ThreadPayload(Payload):
     title: str | None = None
     status: str | None = None
     agent_id: str | None = None
+    private: bool | None = None
     created_at: str | None = None
     updated_at: str | None = None
     by: Person | str | None = None

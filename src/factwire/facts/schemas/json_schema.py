@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from factwire.facts.capabilities import CapabilityManifest
+from factwire.facts.classes.payloads import RouteDecision
 from factwire.facts.fact import Fact
 from factwire.facts.inspection import Fixture
 from factwire.facts.limits import SEQUENCE_MAX
@@ -54,6 +55,7 @@ def json_schemas() -> dict[str, Schema]:
         "fixture": struct_schema(Fixture),
         "input": _input_schema() | _definitions(INPUT_TYPES),
         "capabilities": struct_schema(CapabilityManifest),
+        "route-decision": route_decision_schema(),
         "issue": struct_schema(IssueReport),
     }
     return schema_documents(documents)
@@ -90,6 +92,11 @@ def struct_schema(
     schemas = type_schemas([root], vocabularies=vocabularies)
     schema = schemas.pop(root.__name__)
     return schema | {"$defs": schemas} if schemas else schema
+
+
+def route_decision_schema() -> Schema:
+    """What the turn of a team's supervisor has to end with, as its `outputSchema`."""
+    return {**struct_schema(RouteDecision), "additionalProperties": False}
 
 
 def catalogue(

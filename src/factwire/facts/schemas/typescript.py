@@ -171,6 +171,7 @@ _WRITERS: Final[dict[type[types.Type], Callable[[Any, Glossary], str]]] = {
     types.FloatType: _constant("number"),
     types.IntType: _constant("number"),
     types.ListType: _list,
+    types.Metadata: lambda info, glossary: _type(info.type, glossary),
     types.LiteralType: _literal,
     types.NoneType: _constant("null"),
     types.StrType: _constant("string"),

@@ -26,7 +26,7 @@ from factwire.facts.classes.class_tables import (
     RUNTIME_CLASSES,
     UI_CLASSES,
 )
-from factwire.facts.classes.payloads import Payload, Person
+from factwire.facts.classes.payloads import NamedPerson, Payload, Person
 from factwire.facts.fact import Fact
 from factwire.facts.inputs import AssetInput, AssetKind, CapabilityInput, TextInput, WorkspaceInput
 from factwire.facts.inspection import Expected, Fixture
@@ -214,6 +214,7 @@ INPUT_TYPES: Final = (TextInput, AssetInput, WorkspaceInput, CapabilityInput)
 
 OTHER_TYPES: Final[tuple[type[msgspec.Struct], ...]] = (
     Ref,
+    NamedPerson,
     Person,
     Issue,
     IssueReport,
