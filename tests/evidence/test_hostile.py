@@ -1,10 +1,12 @@
 """Archives that were built to do harm, and archives that are none: codes, never a traceback."""
 
 import io
+import re
 import stat
 import struct
 import tracemalloc
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -188,9 +190,52 @@ def test_a_hostile_or_broken_archive_is_refused_by_code(name: str, original: Pat
 @pytest.mark.requirement("evidence.hostile")
 def test_too_many_entries_are_refused(original: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(container_module, "ENTRIES", 3)
+    # Each object takes ten times the bytes that its entry has in the directory.
+    monkeypatch.setattr(zipfile, "ZipInfo", pytest.fail)
     with pytest.raises(PackError) as refused, open_pack(original):
         pass
     assert refused.value.code == "pack_too_big"
+
+
+@pytest.mark.requirement("evidence.hostile")
+def test_a_directory_that_is_too_long_is_not_read(original: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(container_module, "DIRECTORY_BYTES", 100)
+    with pytest.raises(PackError) as refused, open_pack(original):
+        pass
+    assert refused.value.code == "pack_too_big"
+
+
+@pytest.mark.requirement("evidence.hostile")
+@pytest.mark.parametrize(
+    ("runs", "found"),
+    [
+        (b"[1,9223372036854775807]\n", "count_differs"),
+        (b"[1,9223372036854775807]\n" * 1_000, "count_differs"),
+        (b"[1,2]\n", "count_differs"),
+        (b"", "count_differs"),
+        (b"[-9223372036854775807,1]\n", "entry_malformed"),
+        (b"[9,1]\n", "entry_malformed"),
+        (b"[0,25]\n", "entry_malformed"),
+    ],
+)
+def test_places_that_are_not_those_of_the_facts_end_every_reading_with_a_code(
+    factwire: Factwire, original: Path, tmp_path: Path, runs: bytes, found: str
+):
+    """A run of places is a few bytes long, whatever it claims to cover."""
+    from tests.evidence.sample_packs import relist_entries
+
+    entries = {**contents(original), "seqs.ndjson": runs}
+    del entries[SIGNATURE]
+    path = repack(tmp_path / "p.zip", relist_entries(entries))
+    assert [finding.code for finding in verify_pack(path).findings][:1] == [found]
+    for command in (
+        ["project", str(path)],
+        ["diff", str(path), str(original)],
+        ["play", str(path)],
+    ):
+        done = factwire(*command)
+        assert done.code != 0
+        assert "entry_malformed" in done.err
 
 
 @pytest.mark.requirement("evidence.hostile")
@@ -235,6 +280,93 @@ def test_whatever_stands_in_a_pack_the_answer_is_a_documented_one(original: Path
         with suppress(PackError), open_pack(path) as pack:
             list(pack.facts())
             assert pack.summary.runtime.facts >= 0
+
+
+DIRECTORY, LOCAL, END = b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06"
+FIELDS: dict[bytes, tuple[tuple[int, int], ...]] = {
+    DIRECTORY: (
+        *((at, 2) for at in (4, 6, 8, 10, 28, 30, 32, 34, 36)),
+        *((at, 4) for at in (16, 20, 24, 38, 42)),
+    ),
+    LOCAL: (*((at, 2) for at in (4, 6, 8, 26, 28)), *((at, 4) for at in (14, 18, 22))),
+    END: (*((at, 2) for at in (4, 6, 8, 10, 20)), (12, 4), (16, 4)),
+}
+"""Signature of a record → where its numbers are, and how many bytes each has."""
+
+NUMBERS = (0, 1, 8, 0x41, 0x7FFF, 0xFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
+KINDS = (0o120777, 0o010644, 0o020644, 0o140644, 0o040755, 0o104755)
+"""Modes of links, pipes, devices, sockets, folders and programs."""
+
+
+def _places(data: bytearray, signature: bytes) -> list[int]:
+    return [found.start() for found in re.finditer(re.escape(signature), data)]
+
+
+def set_number(chance: Random, data: bytearray) -> None:
+    signature = chance.choice(list(FIELDS))
+    place, (at, size) = chance.choice(_places(data, signature)), chance.choice(FIELDS[signature])
+    value = chance.choice((*NUMBERS, len(data), chance.randrange(1 << 32))) % (1 << 8 * size)
+    data[place + at : place + at + size] = value.to_bytes(size, "little")
+
+
+def set_kind(chance: Random, data: bytearray) -> None:
+    place = chance.choice(_places(data, DIRECTORY))
+    data[place + 38 : place + 42] = struct.pack("<I", chance.choice(KINDS) << 16)
+
+
+def rename_once(chance: Random, data: bytearray) -> None:
+    name = chance.choice((FACTS, MANIFEST, SUMMARY)).encode()
+    place = chance.choice(_places(data, name))
+    ends = (name.upper(), name[:-1] + b"\0", name[:-1] + b"/", b"../" + name[3:], name[:-1] + b".")
+    data[place : place + len(name)] = chance.choice(ends)
+
+
+def hide_entry(chance: Random, data: bytearray) -> None:
+    """An entry that no directory lists, for readers that go from the front."""
+    other = archive((chance.choice((FACTS, MANIFEST, "other")), b"{}\n"))
+    place = _places(data, DIRECTORY)[0]
+    data[place:place] = other[: other.index(DIRECTORY)]
+
+
+def add_around(chance: Random, data: bytearray) -> None:
+    whole = bytes(data)
+    more = chance.choice((chance.randbytes(100), whole[whole.rindex(END) :], whole))
+    data[:] = more + whole if chance.random() < 0.5 else whole + more
+
+
+CHANGES = (set_number, set_number, set_number, set_kind, rename_once, hide_entry, add_around)
+
+
+@pytest.mark.fuzz
+@pytest.mark.nightly
+@pytest.mark.timeout(TRIAL_SECONDS)
+@pytest.mark.requirement("evidence.hostile")
+def test_an_archive_with_changed_records_shows_the_same_facts_or_none(
+    original: Path, tmp_path: Path
+):
+    sealed, plain = original.read_bytes(), archive(*contents(original).items())
+    path, ends = tmp_path / "p.zip", Counter[str]()
+    with open_pack(original) as pack:
+        facts = list(pack.facts())
+    for seed in range(count_trials(full=20_000, share=200)):
+        chance = Random(seed)
+        data = bytearray(chance.choice((sealed, plain)))
+        for _ in range(chance.choice((1, 1, 2, 3))):
+            # A change before it may have left nothing of what this one changes.
+            with suppress(IndexError, ValueError):
+                chance.choice(CHANGES)(chance, data)
+        path.write_bytes(data)
+        try:
+            report = verify_pack(path)
+        except PackError as error:
+            ends[error.code] += 1
+            continue
+        ends["intact" if report.ok else "changed"] += 1
+        if report.ok:
+            assert bytes(data) == sealed or report.container != "as_written", seed
+            with open_pack(path) as pack:
+                assert list(pack.facts()) == facts, seed
+    assert {"intact", "changed", "pack_truncated", "entry_malformed", "pack_symlink"} <= ends.keys()
 
 
 def test_the_manifest_lists_every_entry_but_itself_and_the_signature(original: Path):

@@ -74,7 +74,7 @@ def test_a_pack_gives_back_the_facts_their_bytes_and_their_places(pack: Path):
     with open_pack(pack) as opened:
         assert list(opened.facts()) == facts
         assert list(opened.fact_lines()) == [encode_fact(fact) for fact in facts]
-        assert list(opened.seqs()) == list(range(1, len(facts) + 1))
+        assert list(opened.placed_facts()) == list(enumerate(facts, 1))
         assert opened.manifest.facts == len(facts)
         assert opened.manifest.created_at == facts[-1].created_at
 

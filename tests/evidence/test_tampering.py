@@ -337,7 +337,7 @@ def test_each_tampering_gets_its_verdict(case: Case, original: Path, tmp_path: P
 
 
 def read_everything(pack: Pack) -> list[object]:
-    return [*pack.facts(), *pack.seqs(), pack.summary, pack.blob(ref(OUTPUT))]
+    return [*pack.facts(), *pack.placed_facts(), pack.summary, pack.blob(ref(OUTPUT))]
 
 
 @pytest.mark.requirement("evidence.verify.tampering")

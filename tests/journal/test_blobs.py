@@ -295,7 +295,8 @@ async def test_putting_a_damaged_blob_again_mends_it(tmp_path: Path):
     opened = Opened("files", tmp_path)
     ref = await opened.store.put(BIG, kind="output")
     [(digest, data)] = opened.stored_bytes().items()
-    for damaged in (data[:100], data[:-1] + b"?", b"?" + data[1:]):
+    changed_end, changed_start = bytes([data[-1] ^ 1]), bytes([data[0] ^ 1])
+    for damaged in (data[:100], data[:-1] + changed_end, changed_start + data[1:]):
         opened.overwrite(digest, damaged)
         with pytest.raises(BlobCorrupt):
             await whole(opened.store, ref)

@@ -124,6 +124,50 @@ async def test_a_full_disk_is_told_and_forgiven_once_there_is_room(small_disk: P
 
 @pytest.mark.fault
 @pytest.mark.asyncio
+@pytest.mark.requirement("journal.disk")
+async def test_a_disk_without_inodes_is_told_and_leaves_no_lock_behind(small_disk: Path):
+    def limit(inodes: int) -> None:
+        options = f"remount,size=1m,nr_inodes={inodes}"
+        subprocess.run(["mount", "-o", options, str(small_disk)], check=True)
+
+    codes: set[str] = set()
+    for inodes in range(1, 12):
+        limit(inodes)
+        try:
+            async with open_journal(f"sqlite:{small_disk / 'journal.db'}") as journal:
+                await Ledger(journal).append()
+                await journal.stats()
+        except JournalError as error:
+            codes.add(error.code)
+        limit(100)
+        async with open_journal(f"sqlite:{small_disk / 'journal.db'}") as journal:
+            assert (await journal.verify()).ok
+        empty(small_disk)
+    assert codes <= {"journal_unavailable", "journal_unwritable"}
+    assert "journal_unavailable" in codes
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("journal.disk")
+@pytest.mark.parametrize("name", ["lock", "mark"])
+async def test_a_pipe_beside_a_journal_is_refused_and_not_waited_for(tmp_path: Path, name: str):
+    path = tmp_path / "journal.db"
+    async with open_journal(f"sqlite:{path}") as journal:
+        await Ledger(journal).append()
+    beside = tmp_path / f"journal.db-{name}"
+    beside.unlink()
+    os.mkfifo(beside)
+    with pytest.raises(JournalError) as refused:
+        async with open_journal(f"sqlite:{path}"):
+            pass
+    assert refused.value.code == "journal_unavailable"
+    beside.unlink()
+    async with open_journal(f"sqlite:{path}") as journal:
+        assert (await journal.verify()).ok
+
+
+@pytest.mark.fault
+@pytest.mark.asyncio
 async def test_an_answer_in_spite_of_a_full_disk_would_lose_facts(
     faulty: FaultyDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

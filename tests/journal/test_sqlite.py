@@ -5,6 +5,7 @@ import shutil
 import stat
 from pathlib import Path
 from random import Random
+from threading import Event
 from typing import Any
 
 import apsw
@@ -26,7 +27,7 @@ from factwire.journal import (
     open_journal,
 )
 from factwire.journal.sqlite import SqliteJournal, handle, schema, snapshots, writer
-from tests.journal.contract import close_after, collect, ids, make_fact, take
+from tests.journal.contract import WAIT, close_after, collect, ids, make_fact, take
 from tests.journal.killed_writer import start
 
 pytestmark = pytest.mark.asyncio
@@ -104,7 +105,13 @@ async def test_a_read_only_handle_needs_a_journal(path: Path):
     assert not exists(path)
 
 
-@pytest.mark.parametrize("url", ["sqlite:", "sqlite:x?mode=rx", "sqlite:x?y=1", "memory:x", "x:y"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("sqlite:", "sqlite:x?mode=rx", "sqlite:x?y=1", "memory:x", "x:y"),
+        *("sqlite::memory:", "sqlite::memory:?mode=ro", "sqlite:file::memory:", "sqlite:a\0b"),
+    ],
+)
 async def test_a_url_that_names_no_journal_is_refused(url: str):
     with pytest.raises(JournalUrlError) as refused:
         open_journal(url)
@@ -189,6 +196,94 @@ async def test_sealed_and_merged_facts_read_as_they_were_written(
         report = await journal.verify()
         assert (report.ok, report.facts) == (True, 1_200)
         assert report.chunks < 120
+
+
+@pytest.mark.requirement("journal.sqlite.upkeep")
+async def test_a_merge_that_fails_leaves_what_is_sealed_next_as_it_is(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    merging, next_began, merge_pieces = Event(), Event(), handle.merge_pieces
+
+    def fail_once(*args: Any) -> Any:
+        if merging.is_set():
+            return merge_pieces(*args)
+        merging.set()
+        assert next_began.wait(WAIT)
+        raise apsw.FullError
+
+    monkeypatch.setattr(handle, "RUN_IDS", 4)
+    monkeypatch.setattr(handle, "merge_pieces", fail_once)
+    facts = [make_fact(n, f"t{n % 3}") for n in range(40)]
+    async with at(path) as journal, asyncio.timeout(WAIT):
+        for start_at in range(0, 16, 4):
+            await journal.append(facts[start_at : start_at + 4])
+            await journal.compact()
+        assert await asyncio.to_thread(merging.wait, WAIT)
+        await journal.append(facts[16:20])
+        next_began.set()
+        for start_at in range(20, 40, 4):
+            await journal.append(facts[start_at : start_at + 4])
+            await journal.compact()
+        whole = [(n + 1, fact.id) for n, fact in enumerate(facts)]
+        for thread in range(3):
+            found = await collect(journal.read(filter=Filter(thread=f"t{thread}")))
+            assert found == whole[thread::3]
+        report = await journal.verify()
+        assert (report.ok, report.facts) == (True, 40)
+
+
+@pytest.mark.requirement("journal.sqlite.cancelled")
+async def test_a_call_that_is_cancelled_in_the_queue_leaves_the_writer_at_work(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    writing, cancelled, insert_chunk = Event(), Event(), writer.insert_chunk
+
+    def insert_later(*args: Any) -> None:
+        writing.set()
+        assert cancelled.wait(WAIT)
+        insert_chunk(*args)
+
+    monkeypatch.setattr(writer, "insert_chunk", insert_later)
+    async with at(path) as journal, asyncio.timeout(WAIT):
+        append = asyncio.create_task(journal.append([make_fact(1)]))
+        assert await asyncio.to_thread(writing.wait, WAIT)
+        position = asyncio.create_task(journal.position("fact-1"))
+        await asyncio.sleep(0)
+        position.cancel()
+        await asyncio.wait([position])
+        cancelled.set()
+        assert (await append).seqs == (1,)
+        assert (await journal.append([make_fact(2)])).seqs == (2,)
+    assert position.cancelled()
+
+
+@pytest.mark.requirement("journal.sqlite.cancelled")
+async def test_upkeep_goes_on_when_one_who_waits_for_it_gives_up(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    sealing, cancelled, build_segment = Event(), Event(), handle.build_segment
+
+    def build_later(*args: Any) -> Any:
+        sealing.set()
+        assert cancelled.wait(WAIT)
+        return build_segment(*args)
+
+    monkeypatch.setattr(handle, "RUN_IDS", 2)
+    monkeypatch.setattr(handle, "build_segment", build_later)
+    async with at(path) as journal, asyncio.timeout(WAIT):
+        await journal.append([make_fact(1), make_fact(2)])
+        assert await asyncio.to_thread(sealing.wait, WAIT)
+        compaction = asyncio.create_task(journal.compact())
+        await asyncio.sleep(0)
+        # Answered after the compaction was told which seal to wait for.
+        await journal.position("fact-2")
+        compaction.cancel()
+        await asyncio.wait([compaction])
+        cancelled.set()
+        await journal.append([make_fact(3)])
+        await journal.compact()
+        assert await collect(journal.read()) == ids(1, 2, 3)
+    assert compaction.cancelled()
 
 
 async def test_a_missing_end_is_noticed_on_opening(path: Path):

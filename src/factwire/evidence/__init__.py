@@ -16,6 +16,14 @@ from factwire.evidence.errors import (
     UnreadablePack,
     VerificationFinding,
 )
+from factwire.evidence.pack_bundle import (
+    BundleDocument,
+    BundledPack,
+    LeftOut,
+    PackFile,
+    verify_file,
+    write_bundle,
+)
 from factwire.evidence.pack_export import (
     ExportOptions,
     export_facts,
@@ -53,6 +61,8 @@ __all__ = [
     "AnyAssertion",
     "AssertionResult",
     "BlobNotInPack",
+    "BundleDocument",
+    "BundledPack",
     "CaseProblem",
     "ChangedPack",
     "EvidenceError",
@@ -63,11 +73,13 @@ __all__ = [
     "JournalMatch",
     "KeyProblem",
     "KnownGap",
+    "LeftOut",
     "MalformedPack",
     "Manifest",
     "MatchDifference",
     "Pack",
     "PackError",
+    "PackFile",
     "PackReport",
     "PackTooBig",
     "ReplayCase",
@@ -92,5 +104,7 @@ __all__ = [
     "parse_case",
     "read_cases",
     "threads_of_project",
+    "verify_file",
     "verify_pack",
+    "write_bundle",
 ]

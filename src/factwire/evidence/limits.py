@@ -17,6 +17,10 @@ SIGNATURE_BYTES: Final = 4 * 1024
 ENTRIES: Final = 1_000_000
 """Entries of an archive; each costs a reader some 500 bytes of memory before it can look inside."""
 
+DIRECTORY_BYTES: Final = 256 * 1024 * 1024
+"""The longest directory of an archive, which is read at once; that many entries with the names of
+blobs take some 150 MB."""
+
 ENTRY_BYTES: Final = 64 * 1024 * 1024 * 1024
 """The longest entry; export larger journals by thread."""
 
@@ -41,6 +45,9 @@ LISTED: Final = 200
 
 LISTED_IDS: Final = 50
 """Ids of one name that the summary repeats."""
+
+BUNDLE_PACKS: Final = 1_000
+"""Packs that one archive of packs holds; a team run has no more devices than that."""
 
 ANCHORS: Final = 256
 """Points of the journal's chain in a pack. The last one covers all before it; the others show where

@@ -24,7 +24,14 @@ from factwire.evidence.errors import (
     PackTooBig,
     UnreadablePack,
 )
-from factwire.evidence.limits import BLOCK_BYTES, ENTRIES, ENTRY_BYTES, RATIO, UNSUSPICIOUS_BYTES
+from factwire.evidence.limits import (
+    BLOCK_BYTES,
+    DIRECTORY_BYTES,
+    ENTRIES,
+    ENTRY_BYTES,
+    RATIO,
+    UNSUSPICIOUS_BYTES,
+)
 from factwire.evidence.pack_format import FORMAT, Entry, EntryHasher
 
 ArchiveState = Literal["as_written", "repacked", "changed"]
@@ -40,6 +47,7 @@ _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
 _HEADER: Final = 30
+_DIRECTORY_ENTRY: Final = b"PK\x01\x02"
 _PRINTABLE: Final = 0x20
 
 DAMAGE: Final = (
@@ -73,6 +81,10 @@ class ArchiveReader:
 
     def size_of(self, name: str) -> int:
         return self._infos[name].file_size
+
+    def is_stored(self, name: str) -> bool:
+        """Whether an entry is not compressed."""
+        return self._infos[name].compress_type == zipfile.ZIP_STORED
 
     def read_document(self, name: str, limit: int) -> bytes | None:
         """A small entry as it is, unverified; None where there is none."""
@@ -155,9 +167,27 @@ def _read_seal(stream: BinaryIO, size: int) -> bytes:
     return build_seal(digest.digest())
 
 
+class _CountingStream:
+    """Counts the entries of a directory before its reader makes an object of each, and whatever the
+    archive claims that there are.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.seek, self.tell, self.seekable = stream.seek, stream.tell, stream.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > DIRECTORY_BYTES:
+            raise PackTooBig(f"expected a directory of at most {DIRECTORY_BYTES} bytes, got {size}")
+        data = self._stream.read(size)
+        if (count := data.count(_DIRECTORY_ENTRY)) > ENTRIES:
+            raise PackTooBig(f"expected at most {ENTRIES} entries, got {count}")
+        return data
+
+
 def _open_zip(stream: BinaryIO, size: int) -> zipfile.ZipFile:
     try:
-        return zipfile.ZipFile(stream)
+        return zipfile.ZipFile(cast("IO[bytes]", _CountingStream(stream)))
     except (*DAMAGE, OSError) as error:
         stream.seek(0)
         if not is_archive(stream.read(4)):
@@ -170,8 +200,6 @@ def _open_zip(stream: BinaryIO, size: int) -> zipfile.ZipFile:
 
 
 def _check_directory(infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipInfo]:
-    if len(infos) > ENTRIES:
-        raise PackTooBig(f"expected at most {ENTRIES} entries, got {len(infos)}")
     _ensure_no_bomb(infos, size)
     found: dict[str, zipfile.ZipInfo] = {}
     for info in infos:

@@ -25,6 +25,9 @@ from factwire.projection.timeline import TimelineEntry
 from factwire.projection.views import View
 
 FORMAT: Final = "factwire-pack/v1"
+BUNDLE_FORMAT: Final = "factwire-packs/v1"
+"""What the manifest of an archive says that holds several packs."""
+
 SUFFIX: Final = ".factpack.zip"
 
 MANIFEST: Final = "manifest.json"
@@ -131,15 +134,19 @@ def encode_document(value: msgspec.Struct) -> bytes:
     return msgspec.json.encode(value) + b"\n"
 
 
-def decode_manifest(data: bytes) -> Manifest:
+def decode_manifest(data: bytes, expected: str = FORMAT) -> Manifest:
     """The manifest; raises `MalformedPack` for anything that no writer writes."""
     try:
         found = msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise MalformedPack(f"{MANIFEST}: {error}", code="manifest_malformed") from error
-    if found.format != FORMAT:
+    if found.format != expected:
         excerpt = found.format[:40]
-        message = f"{MANIFEST}: expected the format {FORMAT}, got {excerpt!r}; use a newer Factwire"
+        message = f"{MANIFEST}: expected the format {expected}, got {excerpt!r}"
+        if found.format == BUNDLE_FORMAT:
+            message = "the file holds several packs; verify it, or take one out of it (unzip)"
+            raise MalformedPack(message, code="manifest_version")
+        message = f"{message}; use a newer Factwire"
         raise MalformedPack(message, code="manifest_version")
     _ensure_possible(found)
     return found

@@ -6,6 +6,7 @@ bytes have been verified.
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +19,7 @@ from factwire.evidence.pack_format import (
     BLOB_NOTES,
     BLOBS,
     FACTS,
+    FORMAT,
     MANIFEST,
     SEQS,
     SIGNATURE,
@@ -59,10 +61,12 @@ def split_lines(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
 class Pack:
     """An open pack, read in pieces; everything it hands out has been verified."""
 
-    def __init__(self, container: ArchiveReader, manifest_bytes: bytes) -> None:
+    def __init__(
+        self, container: ArchiveReader, manifest_bytes: bytes, expected: str = FORMAT
+    ) -> None:
         self._container = container
         self.manifest_bytes = manifest_bytes
-        self.manifest: Manifest = decode_manifest(manifest_bytes)
+        self.manifest: Manifest = decode_manifest(manifest_bytes, expected)
         self.signature: Signature | None = _read_signature(container)
         self._summary: EvidencePack | None = None
 
@@ -91,11 +95,30 @@ class Pack:
         """The bytes of every fact as they were stored, without the line end."""
         return self.rows(FACTS)
 
-    def seqs(self) -> Iterator[int]:
-        """The place of every fact in its journal, in the same order; of a file's facts, none."""
-        for line in self.rows(SEQS):
-            first, last = _parse_seq_run(line)
-            yield from range(first, last + 1)
+    def placed_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Every fact of a journal with its place there; raises `MalformedPack` where there are more
+        of one than of the other.
+        """
+        seqs = (seq for first, last in self._seq_runs() for seq in range(first, last + 1))
+        for seq, line in zip_longest(seqs, self.fact_lines()):
+            if seq is None or line is None:
+                message = f"{SEQS}: expected one place for each of the facts, no more and no fewer"
+                raise MalformedPack(message, code="entry_malformed")
+            yield seq, line
+
+    def placed_facts(self) -> Iterator[tuple[int, Fact]]:
+        """The same, as facts."""
+        for number, (seq, line) in enumerate(self.placed_lines(), 1):
+            yield seq, decode_pack_fact(line, number)
+
+    def count_places(self) -> int:
+        """For how many facts there is a place. A run is a few bytes and may claim any length, so
+        that it is not counted one by one.
+        """
+        return sum(last + 1 - first for first, last in self._seq_runs())
+
+    def _seq_runs(self) -> Iterator[tuple[int, int]]:
+        return map(_parse_seq_run, self.rows(SEQS))
 
     def rows(self, name: str) -> Iterator[bytes]:
         """The lines of an entry; none where the pack does not have it."""
@@ -146,7 +169,7 @@ def open_pack(path: Path) -> Generator[Pack]:
 
 
 @contextmanager
-def open_pack_stream(stream: BinaryIO) -> Generator[Pack]:
+def open_pack_stream(stream: BinaryIO, expected: str = FORMAT) -> Generator[Pack]:
     """The pack in an open file, its signature not yet looked at."""
     container = ArchiveReader(stream)
     try:
@@ -154,7 +177,7 @@ def open_pack_stream(stream: BinaryIO) -> Generator[Pack]:
         if data is None:
             message = f"the archive has no {MANIFEST}: it is not a pack, or an incomplete one"
             raise MalformedPack(message, code="manifest_missing")
-        yield Pack(container, data)
+        yield Pack(container, data, expected)
     finally:
         container.close()
 
@@ -183,10 +206,14 @@ def _read_signature(container: ArchiveReader) -> Signature | None:
 
 def _parse_seq_run(line: bytes) -> tuple[int, int]:
     try:
-        return msgspec.json.decode(line, type=tuple[int, int])
+        first, last = msgspec.json.decode(line, type=tuple[int, int])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         message = f"{SEQS}: expected [first, last] on each line: {error}"
         raise MalformedPack(message, code="entry_malformed") from error
+    if not 0 < first <= last:
+        message = f"{SEQS}: expected [first, last] in this order, got [{first}, {last}]"
+        raise MalformedPack(message, code="entry_malformed")
+    return first, last
 
 
 def _parse_blob_ref(ref: str) -> str:

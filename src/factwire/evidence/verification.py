@@ -11,7 +11,7 @@ before it.
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import aclosing
 from hashlib import sha256
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, cast
@@ -105,9 +105,9 @@ def verify_pack(
     With `demand_trust` a pack fails unless a key of the trust list signed it.
     """
     with path.open("rb") as stream, open_pack_stream(stream) as pack:
-        signer = _identify_signer(pack, trust or TrustList())
+        signer = identify_signer(pack, trust or TrustList())
         found = [
-            *_check_signature(pack, signer, demand=demand_trust),
+            *check_signature(pack, signer, demand=demand_trust),
             *_check_content(pack, progress),
         ]
         again = _is_unchanged(found) and pack.manifest.producer == __version__
@@ -134,7 +134,8 @@ def _is_unchanged(found: Iterable[VerificationFinding]) -> bool:
     return all(finding.code in SIGNER_FINDINGS for finding in found)
 
 
-def _identify_signer(pack: Pack, trust: TrustList) -> Signer:
+def identify_signer(pack: Pack, trust: TrustList) -> Signer:
+    """Who signed a pack."""
     signature = pack.signature
     if signature is None:
         return Signer(state="unsigned")
@@ -145,7 +146,8 @@ def _identify_signer(pack: Pack, trust: TrustList) -> Signer:
     return Signer(state="unknown" if name is None else "trusted", key_id=key_id, name=name)
 
 
-def _check_signature(pack: Pack, signer: Signer, *, demand: bool) -> Iterator[VerificationFinding]:
+def check_signature(pack: Pack, signer: Signer, *, demand: bool) -> Iterator[VerificationFinding]:
+    """What is wrong with who signed."""
     if signer.state == "invalid" and pack.signature is not None:
         yield report_invalid_signature(pack.signature)
     elif demand and signer.state == "unsigned":
@@ -200,7 +202,7 @@ def _check_facts(pack: Pack, progress: VerifyProgress) -> Iterator[VerificationF
         decode_pack_fact(line, count)
         if count % PROGRESS_FACTS == 0:
             progress(PROGRESS_FACTS)
-    places = sum(1 for _ in pack.seqs()) if pack.manifest.source == "journal" else count
+    places = pack.count_places() if pack.manifest.source == "journal" else count
     if count != pack.manifest.facts or places != count:
         message = f"the manifest counts {pack.manifest.facts} facts, but the pack contains {count}"
         yield VerificationFinding(
@@ -219,8 +221,10 @@ def _check_derived(pack: Pack) -> Iterator[VerificationFinding]:
         lines = dict(digest.sections())
         for name in SECTIONS:
             yield from _compare_lines(pack, name, lines.get(name))
-        notes = list(read_blob_notes(pack))
-        again = digest.summary(notes[:LISTED], len(notes), summary.journal)
+        notes = read_blob_notes(pack)
+        listed = list(islice(notes, LISTED))
+        count = len(listed) + sum(1 for _ in notes)
+        again = digest.summary(listed, count, summary.journal)
         yield from _compare_lines(pack, SUMMARY, iter((encode_document(again),)))
 
 
@@ -437,8 +441,7 @@ def _report_extra(theirs: Stored) -> MatchDifference:
 
 
 def _read_placed(pack: Pack) -> Iterator[Stored]:
-    lines = enumerate(pack.fact_lines(), 1)
-    for (number, line), seq in zip(lines, pack.seqs(), strict=True):
+    for number, (seq, line) in enumerate(pack.placed_lines(), 1):
         yield Stored(seq, line, decode_pack_fact(line, number))
 
 

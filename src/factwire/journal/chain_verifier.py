@@ -4,7 +4,8 @@ Snapshots are walked along: each must stand on the commit that it says it was ma
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -21,14 +22,15 @@ from factwire.journal.chunks import (
     find_anchor,
     hash_link,
     is_record_intact,
+    is_withheld,
     list_links,
 )
 from factwire.journal.errors import JournalCorrupt
 from factwire.journal.filter import list_keys
 from factwire.journal.protocol import Damage, StoredSnapshot, VerifyReport
 
-Compactions = Mapping[tuple[int, int], Compacted]
-"""First and last seq of a chunk → what was recorded when it was thinned out."""
+Compactions = Mapping[tuple[int, int], Sequence[Compacted]]
+"""First and last seq of a chunk → what was recorded each time that it was thinned out."""
 
 
 class SnapshotAnchor(msgspec.Struct, frozen=True, gc=False):
@@ -43,7 +45,9 @@ class ChainVerifier:
     """Takes chunks and records in the order of the chain; the first damage ends it.
 
     `after` and `hash` are where the chain begins to be there: seq 0 and the genesis, or what a
-    truncation recorded. `anchors` are those of all snapshots.
+    truncation recorded. `anchors` are those of all snapshots. A mirror may hold a thinned chunk as
+    any of its compactions left it, and may lack commits that are withheld: they are passed by the
+    hashes that they have in the chain, and counted.
     """
 
     def __init__(
@@ -52,7 +56,11 @@ class ChainVerifier:
         start: bytes,
         records: Iterable[Record] = (),
         anchors: Iterable[SnapshotAnchor] = (),
+        *,
+        is_mirror: bool = False,
     ) -> None:
+        self._is_mirror = is_mirror
+        self._withheld = 0
         self.damage: Damage | None = None
         self._anchors = sorted(anchors, key=lambda anchor: anchor.seq)
         self._stray: Damage | None = None
@@ -61,7 +69,8 @@ class ChainVerifier:
         self._facts = 0
         self._chunks = 0
         known = tuple(records)
-        self._compacted = collect_compactions(known)
+        compactions = collect_compactions(known)
+        self._compacted = compactions if is_mirror else _keep_latest(compactions)
         if after and not _is_truncated(known, after, start):
             self.damage = Damage(first=1, last=after, reason="removed without a record")
 
@@ -72,6 +81,7 @@ class ChainVerifier:
             if reason is None:
                 self._seq, self._hash = chunk.last, chunk.hash
                 self._facts += chunk.facts
+                self._withheld += chunk.last - chunk.first + 1 if is_withheld(chunk) else 0
                 self._chunks += 1
                 self._stray = self._stray or self._find_stray(chunk)
             else:
@@ -106,6 +116,7 @@ class ChainVerifier:
             head=self._hash,
             intact=self._seq,
             damage=self.damage or self._stray,
+            withheld=self._withheld,
         )
 
     def _find_stray(self, chunk: Chunk) -> Damage | None:
@@ -126,6 +137,8 @@ class ChainVerifier:
             return f"expected a chunk from {self._seq + 1}, found one from {chunk.first}"
         if chunk.prev != self._hash:
             return "the chunk does not follow the one before it"
+        if is_withheld(chunk) and not self._is_mirror:
+            return "facts are withheld, which only a mirror may lack"
         try:
             ensure_sound(chunk)
         except JournalCorrupt as error:
@@ -135,6 +148,8 @@ class ChainVerifier:
 
 def find_content_fault(chunk: Chunk, compacted: Compactions) -> str | None:
     """What is wrong with the facts of a chunk, by its own hashes or by those of its compaction."""
+    if is_withheld(chunk):
+        return _find_withheld_fault(chunk)
     if chunk.seqs is not None:
         return _find_compaction_fault(chunk, chunk.seqs, compacted)
     prev, first, start = chunk.prev, chunk.first, 0
@@ -148,14 +163,21 @@ def find_content_fault(chunk: Chunk, compacted: Compactions) -> str | None:
     return None if whole else "the commits of a chunk do not match the chunk"
 
 
+def _find_withheld_fault(chunk: Chunk) -> str | None:
+    ends = chunk.links[-1].hash == chunk.hash
+    facts = sum(link.facts for link in chunk.links)
+    whole = ends and facts == chunk.last - chunk.first + 1 and not chunk.data
+    return None if whole else "withheld facts do not match their place in the chain"
+
+
 def _find_compaction_fault(
     chunk: Chunk, seqs: tuple[int, ...], compacted: Compactions
 ) -> str | None:
-    vouched = compacted.get((chunk.first, chunk.last))
-    if vouched is None:
+    records = compacted.get((chunk.first, chunk.last))
+    if not records:
         return "facts are missing, and no compaction was recorded"
-    ends = (vouched.prev, vouched.hash) == (chunk.prev, chunk.hash)
-    if not ends or vouched.digest != digest_remains(seqs, chunk.data):
+    found = (chunk.prev, chunk.hash, digest_remains(seqs, chunk.data))
+    if found not in [(each.prev, each.hash, each.digest) for each in records]:
         return "the remaining facts do not match the compaction record"
     return None
 
@@ -166,14 +188,18 @@ def build_anchor(snapshot: StoredSnapshot) -> SnapshotAnchor:
     return SnapshotAnchor(snapshot.cursor.seq, snapshot.anchor, name)
 
 
-def collect_compactions(records: Iterable[Record]) -> dict[tuple[int, int], Compacted]:
-    """The compactions that intact records tell of, by what they thinned out."""
-    found: dict[tuple[int, int], Compacted] = {}
+def collect_compactions(records: Iterable[Record]) -> Compactions:
+    """The compactions that intact records tell of, by what they thinned out, in their order."""
+    found: defaultdict[tuple[int, int], list[Compacted]] = defaultdict(list)
     for record in records:
         content = record.content() if is_record_intact(record) else None
         if isinstance(content, Compacted):
-            found[content.first, content.last] = content
+            found[content.first, content.last].append(content)
     return found
+
+
+def _keep_latest(compactions: Compactions) -> Compactions:
+    return {place: records[-1:] for place, records in compactions.items()}
 
 
 def _is_truncated(records: Iterable[Record], floor: int, digest: bytes) -> bool:

@@ -7,8 +7,9 @@ point lets somebody outside tell whether a journal is still the one that it was.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import groupby
 from typing import Final
 from zlib import crc32
 
@@ -276,6 +277,11 @@ def _rewrite_chunk(
     )
 
 
+def is_withheld(chunk: "Chunk | MirroredChunk") -> bool:
+    """Whether a mirror was given the place of a chunk in the chain and none of its facts."""
+    return chunk.seqs == () and bool(chunk.links)
+
+
 def list_links(chunk: Chunk) -> tuple[ChainLink, ...]:
     """The commits that a whole chunk is made of."""
     return chunk.links or (ChainLink(chunk.facts, len(chunk.data), chunk.hash),)
@@ -450,7 +456,9 @@ class ChainBatch(msgspec.Struct, frozen=True, kw_only=True):
         journal keeps of its threads and ids.
         """
         skipped = self.start.base > 0 and after == 0
-        return skipped or any(chunk.seqs is not None for chunk in self.chunks)
+        return skipped or any(
+            chunk.seqs is not None and not is_withheld(chunk) for chunk in self.chunks
+        )
 
 
 def to_mirrored(chunk: Chunk, after: int) -> MirroredChunk:
@@ -459,7 +467,7 @@ def to_mirrored(chunk: Chunk, after: int) -> MirroredChunk:
     """
     links, first, start, prev = chunk.links, chunk.first, 0, chunk.prev
     if first <= after:
-        left = list(list_links(chunk)) if chunk.seqs is None else []
+        left = list(list_links(chunk)) if chunk.seqs is None or is_withheld(chunk) else []
         while left and first <= after:
             link = left.pop(0)
             first, start, prev = first + link.facts, start + link.size, link.hash
@@ -474,6 +482,55 @@ def to_mirrored(chunk: Chunk, after: int) -> MirroredChunk:
         hash=chunk.hash,
         seqs=chunk.seqs,
         links=links,
+    )
+
+
+def withhold_facts(part: MirroredChunk, private: Collection[int]) -> list[MirroredChunk]:
+    """The chunk without the commits that have facts at private seqs, cut where those are. Of a
+    chunk that was thinned out nothing can be left out, so that all of it is.
+    """
+    if part.seqs is not None:
+        return [_withhold(part.first, part.last, part.prev, part.hash)] if private else [part]
+    whole = ChainLink(part.last - part.first + 1, len(part.data), part.hash)
+    own: Sequence[ChainLink] = part.links or (whole,)
+    cut: list[MirroredChunk] = []
+    first, start, prev = part.first, 0, part.prev
+    for is_private, run in groupby(
+        _place_links(part.first, own),
+        key=lambda placed: any(seq in private for seq in placed[0]),
+    ):
+        links = [link for _, link in run]
+        last = first + sum(link.facts for link in links) - 1
+        end = start + sum(link.size for link in links)
+        if is_private:
+            cut.append(_withhold(first, last, prev, links[-1].hash))
+        else:
+            cut.append(
+                MirroredChunk(
+                    first=first,
+                    last=last,
+                    data=part.data[start:end],
+                    prev=prev,
+                    hash=links[-1].hash,
+                    links=tuple(links) if len(links) > 1 else (),
+                )
+            )
+        first, start, prev = last + 1, end, links[-1].hash
+    return cut
+
+
+def _place_links(first: int, links: Sequence[ChainLink]) -> Iterator[tuple[range, ChainLink]]:
+    """Each commit, with the seqs of its facts."""
+    for link in links:
+        yield range(first, first + link.facts), link
+        first += link.facts
+
+
+def _withhold(first: int, last: int, prev: bytes, digest: bytes) -> MirroredChunk:
+    """The outline of some commits as one: not even their number and sizes are told."""
+    link = ChainLink(last - first + 1, 0, digest)
+    return MirroredChunk(
+        first=first, last=last, data=b"", prev=prev, hash=digest, seqs=(), links=(link,)
     )
 
 

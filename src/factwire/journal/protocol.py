@@ -63,13 +63,16 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a walk over the whole chain found; `intact` is the last seq before any damage."""
+    """What a walk over the whole chain found; `intact` is the last seq before any damage, and
+    `withheld` how many facts of private threads a mirror was not given.
+    """
 
     facts: int
     chunks: int
     head: bytes
     intact: int
     damage: Damage | None = None
+    withheld: int = 0
 
     @property
     def ok(self) -> bool:

@@ -7,7 +7,7 @@ steps that are short enough for those who append and wait.
 
 import asyncio
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -132,6 +132,8 @@ class Maintenance:
             self._writer.settle()
             state.sealing, state.recent = state.recent, UnindexedFacts()
             self._sealing = Future()
+            # One of those who wait may give up; the others, and the seal, go on.
+            self._sealing.set_running_or_notify_cancel()
             place = state.place
             first = max(place.sealed, place.base) + 1
             self._queue.put(SealJob(state.sealing, first, place.head, self._sealing))
@@ -162,14 +164,19 @@ class Maintenance:
     def _seal(self, seal: SealJob) -> None:
         try:
             self._try_seal(seal)
-            seal.done.set_result(None)
-            self._merge_due_runs()
-        except (JournalUnwritable, apsw.Error) as error:
-            self._writer.inspect(self._unseal).result()
-            _fail(seal, error)
         except JournalCorrupt as error:
             # Damaged chunks are not sealed; their ids stay in memory, and readers are told.
-            _fail(seal, error)
+            seal.done.set_exception(error)
+        except Exception as error:  # noqa: BLE001
+            # Whatever it is, those who wait must hear of it, and the thread must live on.
+            self._writer.inspect(self._unseal).result()
+            seal.done.set_exception(error)
+        else:
+            seal.done.set_result(None)
+            # Runs that cannot be merged now are merged after a later seal. The next one may have
+            # begun: what it seals is not to be touched.
+            with suppress(JournalError, apsw.Error):
+                self._merge_due_runs()
 
     def _try_seal(self, seal: SealJob) -> None:
         with translate_damage():
@@ -253,11 +260,6 @@ def _find_chunk_starts(connection: Database, first: int, last: int) -> list[int]
     return firsts
 
 
-def _fail(seal: SealJob, error: Exception) -> None:
-    if not seal.done.done():
-        seal.done.set_exception(error)
-
-
 POLL_SECONDS: Final = 0.025
 """How often a read-only handle looks whether the writing process has committed."""
 
@@ -284,7 +286,9 @@ class SqliteHandle:
                 self._open_read_only()
             else:
                 self._open_for_writing()
-        self.pool = ReaderPool(lambda: connect(path, vfs=vfs, read_only=True))
+
+    def _open_readers(self) -> ReaderPool:
+        return ReaderPool(lambda: connect(self.path, vfs=self.vfs, read_only=True))
 
     def require_writer(self) -> SqliteWriter:
         """The writer; raises `JournalReadOnly` where there is none."""
@@ -333,24 +337,28 @@ class SqliteHandle:
         await asyncio.get_running_loop().run_in_executor(None, self._close)
 
     def _open_for_writing(self) -> None:
-        self._lock = WriterLock(self.path)
-        try:
+        with ExitStack() as opened:
+            # Whatever cannot be opened leaves nothing behind, the lock least of all.
+            self._lock = WriterLock(self.path)
+            opened.callback(self._lock.release)
             mark = read_mark(self.path)
             connection = connect(self.path, vfs=self.vfs)
+            opened.callback(connection.close, True)  # noqa: FBT003
             migrate(connection)
             drop_leftovers(connection)
             self.epoch = _claim_epoch(connection, self.path, mark)
             self.mirrored = is_mirror(connection)
             state = WriterState(connection, self.epoch)
-        except BaseException:
-            self._lock.release()
-            raise
-        checkpointer = connect(self.path, vfs=self.vfs)
-        checkpointer.set_busy_timeout(CHECKPOINT_WAIT_MS)
-        self._mark = MarkFile(self.path)
-        self._maintenance = Maintenance(
-            connect(self.path, vfs=self.vfs, read_only=True), checkpointer
-        )
+            checkpointer = connect(self.path, vfs=self.vfs)
+            opened.callback(checkpointer.close, True)  # noqa: FBT003
+            checkpointer.set_busy_timeout(CHECKPOINT_WAIT_MS)
+            self._mark = MarkFile(self.path)
+            opened.callback(self._mark.close)
+            reader = connect(self.path, vfs=self.vfs, read_only=True)
+            opened.callback(reader.close, True)  # noqa: FBT003
+            self.pool = self._open_readers()
+            opened.pop_all()
+        self._maintenance = Maintenance(reader, checkpointer)
         self.writer = SqliteWriter(
             state,
             bell=self.bell,
@@ -373,6 +381,7 @@ class SqliteHandle:
             self.mirrored = is_mirror(connection)
         finally:
             connection.close()
+        self.pool = self._open_readers()
 
     def _close(self) -> None:
         self.pool.close()

@@ -5,7 +5,7 @@ replays what is not sealed yet; that is a bounded number of facts.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing
 from functools import partial
 from pathlib import Path
@@ -51,9 +51,11 @@ from factwire.journal.sqlite.indexes import IdRuns
 from factwire.journal.sqlite.journal_state import (
     Overlay,
     find_sealed,
+    insert_private_threads,
     list_threads,
     load_ends,
     load_lines_after,
+    load_private_threads,
     load_record,
     load_records_after,
     note_fact,
@@ -153,7 +155,7 @@ def _find_stored_seq(connection: Database, fact_id: str) -> int | None:
     restored: int | None = connection.execute(sql, (place.sealed, fact_id)).get
     if restored is not None:
         return restored
-    known = find_sealed(connection, IdRuns(connection), fact_id, place.base)
+    known = find_sealed(connection, IdRuns(connection), fact_id, place)
     return known and known.seq
 
 
@@ -310,6 +312,26 @@ class SqliteJournal:
         load = partial(snapshots.load_chain, after=after, record=record, size=size)
         return await self._handle.pool.run(load)
 
+    async def mark_private(self, thread_id: str, after: int | None = None) -> None:
+        """Keep the facts of a thread, and of those below it, from being read as a chain for a
+        mirror: all that come from now on, or those after a seq. This cannot be taken back.
+        """
+        writer = self._handle.require_author()
+        state = writer.state
+
+        def write() -> None:
+            start = state.place.head if after is None else after
+            insert_private_threads(state.connection, {thread_id: start})
+
+        def note() -> None:
+            state.note_private(load_private_threads(state.connection))
+
+        await asyncio.wrap_future(writer.call(write, note))
+
+    async def private_threads(self) -> Collection[str]:
+        """The threads whose facts no mirror is given."""
+        return (await self._handle.pool.run(load_private_threads)).keys()
+
     def hold_chain(self, name: str, position: int) -> AbstractContextManager[ReaderPosition]:
         """Keep commits after a position from being removed or thinned out inside the block; the
         position may be moved.
@@ -329,6 +351,10 @@ class SqliteJournal:
         return await asyncio.wrap_future(
             writer.inspect(partial(retention.load_mirror_end, writer.state))
         )
+
+    async def withheld(self) -> int:
+        """How many facts of private threads this mirror was not given."""
+        return await self._handle.pool.run(retention.count_withheld)
 
     async def take_chain(self, batch: ChainBatch) -> MirrorEnd:
         """Take in what follows in the mirrored chain, verified; returns when it is durable.
@@ -412,4 +438,10 @@ def open_sqlite(url: str) -> SqliteJournal:
     path, _, query = url.removeprefix("sqlite:").partition("?")
     if not path or query not in _MODES:
         raise JournalUrlError(f"expected sqlite:PATH or sqlite:PATH?mode=ro, got {url!r}")
+    if path.startswith((":", "file:")) or "\0" in path:
+        # SQLite takes such a name for a database in memory, of which each connection has its own.
+        raise JournalUrlError(
+            f"{path!r} is not the path of a file; use memory: for a journal in memory, or begin "
+            "the path of a file with ./"
+        )
     return SqliteJournal(path, read_only=_MODES[query])

@@ -5,7 +5,7 @@ values. Thread records are written behind the facts; what a stored record has no
 from its `last_seq`, so that replaying the newest facts over it is always right.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -17,7 +17,7 @@ from factwire.journal.admission import ExistingFact
 from factwire.journal.chunks import GENESIS, Chunk, decode_line
 from factwire.journal.commit_group import CommitGroup
 from factwire.journal.errors import JournalCorrupt
-from factwire.journal.filter import find_thread_id
+from factwire.journal.filter import find_thread_id, id_key
 from factwire.journal.retention import RemovedFact
 from factwire.journal.sqlite.indexes import IdRuns, UnindexedFacts, digest_ids, to_hashes
 from factwire.journal.sqlite.schema import (
@@ -204,6 +204,16 @@ def load_ends(connection: Database) -> JournalEnds:
     )
 
 
+def load_private_threads(connection: Database) -> dict[str, int]:
+    """The threads whose facts stay in this journal, each with the seq after which they do."""
+    return dict(connection.execute("SELECT id, after FROM private_threads"))  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def insert_private_threads(connection: Database, threads: Mapping[str, int]) -> None:
+    """Write down that threads are private, each after a seq, unless they are already."""
+    connection.executemany("INSERT OR IGNORE INTO private_threads VALUES(?, ?)", threads.items())
+
+
 class WriterState:
     """Owned by the writer."""
 
@@ -216,16 +226,24 @@ class WriterState:
         self.sealing = UnindexedFacts()
         self.threads: Overlay = {}
         self.dirty: set[str] = set()
+        self.private: dict[str, int] = {}
+        self.private_keys: set[str] = set()
+        self.note_private(load_private_threads(connection))
         self._replay()
+
+    def note_private(self, threads: Mapping[str, int]) -> None:
+        """Take in that threads are private, each after a seq."""
+        self.private.update(threads)
+        self.private_keys.update(id_key("thread", thread) for thread in threads)
 
     def find_existing(self, fact_id: str) -> ExistingFact | None:
         """The fact with an id, confirmed by what is stored of it."""
         seq = self.recent.seqs.get(fact_id) or self.sealing.seqs.get(fact_id)
         if seq is not None:
-            return load_fact_at(self.connection, fact_id, seq, self.place.base)
+            return load_fact_at(self.connection, fact_id, seq, self.place)
         if not self.runs.runs:
             return None
-        return find_sealed(self.connection, self.runs, fact_id, self.place.base)
+        return find_sealed(self.connection, self.runs, fact_id, self.place)
 
     def doubtful(self, ids: Sequence[str], digests: Sequence[bytes]) -> set[str]:
         """Those among the ids that may be known; every other one is new for sure."""
@@ -307,18 +325,23 @@ def load_lines_after(connection: Database, after: int, upto: int) -> "list[tuple
     ]
 
 
-def find_sealed(connection: Database, runs: IdRuns, fact_id: str, base: int) -> ExistingFact | None:
+def find_sealed(
+    connection: Database, runs: IdRuns, fact_id: str, place: JournalEnds
+) -> ExistingFact | None:
     """The fact with an id among those whose ids lie in runs."""
     for seq in runs.find(connection, to_hashes(digest_ids([fact_id]))[0]):
-        known = load_fact_at(connection, fact_id, seq, base)
+        known = load_fact_at(connection, fact_id, seq, place)
         if known is not None:
             return known
     return None
 
 
-def load_fact_at(connection: Database, fact_id: str, seq: int, base: int) -> ExistingFact | None:
+def load_fact_at(
+    connection: Database, fact_id: str, seq: int, place: JournalEnds
+) -> ExistingFact | None:
     """What stands, or stood, at a seq, if it has the id that is looked for."""
-    if seq > base:
+    # A mirror is told what was removed ahead of the chain that leaves it out.
+    if place.base < seq <= place.head:
         chunk = load_chunk_holding(connection, seq)
         places = chunk.places()
         if seq in places:

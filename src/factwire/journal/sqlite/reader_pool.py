@@ -16,7 +16,7 @@ import apsw
 import msgspec
 
 from factwire.journal.chunks import Chunk, FactBatch, select_batch
-from factwire.journal.errors import JournalCorrupt
+from factwire.journal.errors import JournalCorrupt, JournalUnavailable
 from factwire.journal.filter import Filter, Groups
 from factwire.journal.sqlite.indexes import SegmentCache
 from factwire.journal.sqlite.journal_state import load_record
@@ -96,6 +96,11 @@ class FetchResult(msgspec.Struct, frozen=True):
     cuts: tuple[int, ...] = ()
 
 
+_NO_ROOM: Final = (apsw.CantOpenError, apsw.FullError)
+"""What SQLite raises where a disk has no room, or no inode, for the files that it reads beside the
+database: nothing is wrong with the journal."""
+
+
 class ReaderThread:
     """A thread and the connection that only it uses; `load` is what waits for it or runs."""
 
@@ -126,6 +131,8 @@ class ReaderThread:
             # past; a new one takes its place.
             connection.close(True)  # noqa: FBT003
             self._connection = self._connect()
+            if isinstance(error, _NO_ROOM):
+                raise JournalUnavailable(f"the journal cannot be read now: {error}") from error
             if isinstance(error, apsw.Error):
                 raise JournalCorrupt(f"reading failed: {error}") from error
             raise

@@ -34,6 +34,7 @@ from factwire.journal.chunks import (
     build_record,
     decode_line,
     is_record_intact,
+    is_withheld,
     rebuild_chunk,
     thin_chunk,
     to_mirrored,
@@ -72,6 +73,7 @@ from factwire.journal.sqlite.journal_state import (
 )
 from factwire.journal.sqlite.schema import (
     Database,
+    get_meta,
     insert_chunk,
     insert_record,
     load_all_records,
@@ -316,6 +318,10 @@ def _raise_floor(state: WriterState, floor: int) -> None:
     state.place = msgspec.structs.replace(state.place, floor=floor)
 
 
+WITHHELD: Final = "withheld"
+"""Under this name, a mirror counts the facts of private threads that it was not given."""
+
+
 class MirrorEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How far a mirror has come: the end of its chain, and the hash of the last record it has."""
 
@@ -330,6 +336,12 @@ class MirroredPart(msgspec.Struct, frozen=True):
     facts: list[Fact]
     ids: list[str]
     digests: list[bytes]
+
+
+def count_withheld(connection: Database) -> int:
+    """How many facts of private threads a mirror was not given."""
+    found = get_meta(connection, WITHHELD)
+    return found if isinstance(found, int) else 0
 
 
 def load_mirror_end(state: WriterState) -> MirrorEnd:
@@ -367,6 +379,9 @@ async def take_removed(
         sql = "SELECT seq FROM retired WHERE seq BETWEEN ? AND ?"
         known = {seq for (seq,) in state.connection.execute(sql, ends)}
         new.extend(seqs[seq] for seq in seqs if seq > state.place.head and seq not in known)
+        ids = [each.id for each in new]
+        if _has_known_ids(state, ids, digest_ids(ids)):
+            raise MirrorBroken("an id occurs twice among what was removed, or stands elsewhere")
         insert_removed(state.connection, new)
         save_records(state.connection, threads)
 
@@ -382,6 +397,13 @@ async def take_removed(
     seqs = {each.seq: each for each in removed}
     new: list[RemovedFact] = []
     await asyncio.wrap_future(writer.call(write, advance))
+
+
+def _has_known_ids(state: WriterState, ids: Sequence[str], digests: Sequence[bytes]) -> bool:
+    """Whether an id occurs twice, or is one that the journal has."""
+    doubtful = state.doubtful(ids, digests)
+    known = any(state.find_existing(fact_id) is not None for fact_id in doubtful)
+    return known or len(set(ids)) < len(ids)
 
 
 def _prepare_parts(batch: ChainBatch) -> list[MirroredPart]:
@@ -420,11 +442,13 @@ class MirrorIntake:
         self._batch = batch
         self._parts = parts
         self._taken: list[MirroredPart] = []
-        self._place = self._state.place
+        self._withheld = 0
 
     def write(self) -> None:
         """Store what is new of the batch; raises `MirrorRefused`."""
         connection = self._state.connection
+        # Not before the writer's turn: a seal that was queued ahead moves the place as well.
+        self._place = self._state.place
         if self._place.head == 0:
             self._begin(self._batch.start)
         held = load_all_records(connection)
@@ -440,6 +464,8 @@ class MirrorIntake:
                 self._add_part(part, compacted)
                 self._pass_records(held)
         set_meta(connection, "removed", self._place.removed)
+        if self._withheld:
+            set_meta(connection, WITHHELD, count_withheld(connection) + self._withheld)
 
     def advance(self) -> None:
         """Take in what has been committed."""
@@ -515,7 +541,10 @@ class MirrorIntake:
         self._ensure_new(part)
         insert_chunk(self._state.connection, chunk)
         self._taken.append(part)
-        removed = place.removed + chunk.last - chunk.first + 1 - chunk.facts
+        lacking = chunk.last - chunk.first + 1 - chunk.facts
+        if is_withheld(chunk):
+            self._withheld += lacking
+        removed = place.removed + lacking
         self._place = msgspec.structs.replace(
             place, head=chunk.last, hash=chunk.hash, removed=removed
         )
@@ -538,7 +567,6 @@ class MirrorIntake:
     def _ensure_new(self, part: MirroredPart) -> None:
         """Raise `MirrorBroken` where an id stands at two places."""
         taken = {fact_id for each in self._taken for fact_id in each.ids}
-        doubtful = self._state.doubtful(part.ids, part.digests)
-        known = any(self._state.find_existing(fact_id) is not None for fact_id in doubtful)
-        if known or len(set(part.ids)) < len(part.ids) or not taken.isdisjoint(part.ids):
+        known = _has_known_ids(self._state, part.ids, part.digests)
+        if known or not taken.isdisjoint(part.ids):
             raise MirrorBroken(f"an id occurs twice in {part.chunk.first}–{part.chunk.last}")

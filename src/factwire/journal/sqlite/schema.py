@@ -115,6 +115,9 @@ MIGRATIONS: Final = (
     """
     CREATE INDEX threads_by_status ON threads(status, last);
     """,
+    """
+    CREATE TABLE private_threads(id TEXT PRIMARY KEY, after INTEGER NOT NULL) WITHOUT ROWID;
+    """,
 )
 
 
@@ -127,16 +130,18 @@ def ensure_sqlite() -> None:
         )
 
 
-def connect(path: str, *, vfs: str | None, read_only: bool = False) -> Database:
-    """A connection that waits rather than fails, and that syncs every commit it makes."""
+def connect(path: str | None, *, vfs: str | None, read_only: bool = False) -> Database:
+    """A connection that waits rather than fails, and that syncs every commit it makes; without a
+    path, to a database in memory that is this connection's alone.
+    """
     flags = (
         apsw.SQLITE_OPEN_READONLY
         if read_only
         else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     )
-    if not read_only and vfs is None:
+    if path is not None and not read_only and vfs is None:
         _make_private(path)
-    connection = cast("Database", apsw.Connection(path, flags=flags, vfs=vfs))
+    connection = cast("Database", apsw.Connection(path or ":memory:", flags=flags, vfs=vfs))
     connection.set_busy_timeout(BUSY_MS)
     connection.wal_autocheckpoint(0)
     if not read_only:

@@ -1,6 +1,6 @@
 """Snapshots, each anchored in the chain, and verifying the chain with what is derived from it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from itertools import takewhile
 
@@ -12,21 +12,25 @@ from factwire.journal.chunks import (
     ChainBatch,
     ChainPoint,
     ChainStart,
+    Chunk,
     MirroredChunk,
     find_anchor,
     find_chain_point,
     to_mirrored,
+    withhold_facts,
 )
 from factwire.journal.cursor import Cursor
 from factwire.journal.errors import ChainPointUnknown, JournalCorrupt
+from factwire.journal.filter import id_key
 from factwire.journal.protocol import Damage, StoredSnapshot, VerifyReport
-from factwire.journal.sqlite.handle import load_hashes_at
+from factwire.journal.sqlite.handle import is_mirror, load_hashes_at
 from factwire.journal.sqlite.indexes import ensure_runs, is_covered, load_segment
 from factwire.journal.sqlite.journal_state import (
     JournalEnds,
     WriterState,
     find_damaged_thread,
     load_ends,
+    load_private_threads,
     sum_retired,
 )
 from factwire.journal.sqlite.schema import (
@@ -48,7 +52,13 @@ def verify(connection: Database, head: int) -> VerifyReport:
             records = load_all_records(connection)
     except JournalCorrupt as error:
         return _report_unreadable(error, head)
-    walk = ChainVerifier(place.base, place.base_hash, records, _load_anchors(connection))
+    walk = ChainVerifier(
+        place.base,
+        place.base_hash,
+        records,
+        _load_anchors(connection),
+        is_mirror=is_mirror(connection),
+    )
     try:
         with translate_damage():
             waiting = list(records)
@@ -186,9 +196,11 @@ def load_chain(connection: Database, *, after: ChainPoint, record: bytes, size: 
         raise ChainPointUnknown(f"the chain does not pass the given point at {after.seq}")
     hashes = [each.hash for each in records]
     had = hashes.index(record) + 1 if record in hashes else 0
+    private = load_private_threads(connection)
     chunks: list[MirroredChunk] = []
     for chunk in load_chunks_after(connection, seq, place.head):
-        chunks.append(to_mirrored(chunk, seq))
+        part = to_mirrored(chunk, seq)
+        chunks += withhold_facts(part, find_private_seqs(chunk, private)) if private else (part,)
         size -= len(chunk.data)
         if size <= 0:
             break
@@ -197,6 +209,19 @@ def load_chain(connection: Database, *, after: ChainPoint, record: bytes, size: 
         records=tuple(records[had:]),
         chunks=tuple(chunks),
     )
+
+
+def find_private_seqs(chunk: Chunk, private: Mapping[str, int]) -> set[int]:
+    """The seqs of a chunk that belong to private threads, from where those are private on."""
+    places = chunk.places()
+    marks = {id_key("thread", thread): after for thread, after in private.items()}
+    return {
+        places[position]
+        for keys, positions in chunk.groups().items()
+        for key in marks.keys() & keys
+        for position in positions
+        if places[position] > marks[key]
+    }
 
 
 def find_newest_snapshot(connection: Database, *, thread: str | None) -> int | None:

@@ -10,10 +10,13 @@ than noted inside, is an older copy and gets a new epoch. A mark that lags behin
 """
 
 import asyncio
+import errno
 import fcntl
 import os
+import stat
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -25,28 +28,36 @@ from typing import Any, Final, Generic, TypeVar
 import apsw
 import msgspec
 
+from factwire.facts.fact import id_of
 from factwire.journal.admission import PreparedFact
 from factwire.journal.chunks import Chunk, build_chunk, group_by_keys, merge_chunks
 from factwire.journal.commit_group import CommitGroup
 from factwire.journal.errors import JournalBusy, JournalCorrupt, JournalError, JournalUnwritable
-from factwire.journal.filter import Groups
+from factwire.journal.filter import Groups, Keys
 from factwire.journal.followers import CommitSignal
 from factwire.journal.protocol import AppendResult
 from factwire.journal.sqlite.indexes import digest_ids
-from factwire.journal.sqlite.journal_state import WriterState
+from factwire.journal.sqlite.journal_state import WriterState, insert_private_threads
 from factwire.journal.sqlite.reader_pool import ChunkRing
 from factwire.journal.sqlite.schema import DAMAGE, insert_chunk, roll_back
 
-_BESIDE: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-"""How a file beside a journal is opened: a link there, as in a cloned repository, would have its
-target overwritten."""
+
+def _open_beside(path: str, flags: int) -> int:
+    """A file beside a journal. A link there, as in a cloned repository, would have its target
+    overwritten, and a pipe would be waited for.
+    """
+    file = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return file
 
 
 class WriterLock:
     """An exclusive lock on `PATH-lock`, in which the holder leaves its process id."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(f"{path}-lock", _BESIDE, 0o600)
+        self._file = _open_beside(f"{path}-lock", os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -76,7 +87,7 @@ class MarkFile:
     """`PATH-mark`, rewritten in place."""
 
     def __init__(self, path: str) -> None:
-        self._file = os.open(f"{path}-mark", _BESIDE, 0o600)
+        self._file = _open_beside(f"{path}-mark", os.O_RDWR | os.O_CREAT)
 
     def write(self, mark: HeadMark) -> None:
         body = msgspec.msgpack.encode(mark)
@@ -91,7 +102,7 @@ class MarkFile:
 def read_mark(path: str) -> HeadMark | None:
     """The mark beside a journal; None where there is none, or one that a power cut tore."""
     try:
-        with open(f"{path}-mark", "rb") as file:  # noqa: PTH123
+        with open(_open_beside(f"{path}-mark", os.O_RDONLY), "rb") as file:
             content = file.read(256)
     except FileNotFoundError:
         return None
@@ -302,8 +313,14 @@ class SqliteWriter:
 
     def _write(self, group: CommitGroup, digests: Sequence[bytes] | None) -> None:
         """Make a group durable and take it in; `digests` are those of its ids, where known."""
-        parts = _cut_parts(group)
-        chunks = _build_chunks(self.state.place.hash, parts)
+        state = self.state
+        descendants = _find_descendants(group, state.private) if state.private else {}
+        if descendants:
+            # Before the commit: a kill in between leaves nothing public of these threads.
+            self.transact(lambda: insert_private_threads(self._connection, descendants))
+            state.note_private(descendants)
+        parts = _cut_parts(group, state.private_keys)
+        chunks = _build_chunks(state.place.hash, parts)
         self._store(chunks)
         ids = [entry.fact.id for entry in group.entries]
         recent = self.state.recent
@@ -363,6 +380,9 @@ class SqliteWriter:
         insert_chunk(self._connection, whole)
 
     def _perform(self, call: WriterCall) -> None:
+        # What nobody waits for any more is not begun, and what has begun cannot be cancelled.
+        if not call.future.set_running_or_notify_cancel():
+            return
         try:
             result = self.transact(call.function) if call.writes else call.function()
             if call.then is not None:
@@ -412,16 +432,45 @@ def _admit_appends(group: CommitGroup, appends: Sequence[SqliteAppend]) -> list[
     return answers
 
 
-def _cut_parts(group: CommitGroup) -> list[ChunkPart]:
+def _find_descendants(group: CommitGroup, private: Mapping[str, int]) -> dict[str, int]:
+    """Threads that begin below a private one, such as those of subagents and forks: they are
+    private from their first fact on.
+    """
+    found: dict[str, int] = {}
+    for seq, entry, _, _ in group.list_placed():
+        thread = entry.thread
+        if thread is None or thread in private or thread in found:
+            continue
+        parent = id_of(entry.fact, "parentThreadId")
+        if parent is not None and (parent in private or parent in found):
+            found[thread] = seq - 1
+    return found
+
+
+def _cut_parts(group: CommitGroup, private: AbstractSet[str]) -> list[ChunkPart]:
+    """The chunks of a group; none has both facts with private keys and facts without."""
     keys = [entry.keys for entry in group.entries]
+    ends = list(_find_chunk_ends(group.lines))
+    if private:
+        ends = sorted({*ends, *_find_privacy_changes(keys, private)})
     parts: list[ChunkPart] = []
     start = 0
-    for end in _find_chunk_ends(group.lines):
+    for end in ends:
         parts.append(
             ChunkPart(group.first + start, group.lines[start:end], group_by_keys(keys[start:end]))
         )
         start = end
     return parts
+
+
+def _find_privacy_changes(keys: Sequence[Keys], private: AbstractSet[str]) -> Iterator[int]:
+    """Where facts that stay in this journal meet others."""
+    before = private.isdisjoint(keys[0])
+    for at, own in enumerate(keys):
+        is_public = private.isdisjoint(own)
+        if is_public != before:
+            yield at
+        before = is_public
 
 
 def _build_chunks(prev: bytes, parts: Sequence[ChunkPart]) -> list[Chunk]:
