@@ -20,6 +20,7 @@ from factwire.projection import (
 )
 from factwire.projection.hydration import Hydration
 from factwire.projection.limits import HELD_FACTS, REMEMBERED_FACTS
+from factwire.projection.ordering import find_main_thread
 from tests.projection.fact_maker import THREAD, FactMaker, WatchedProjection, as_json
 from tests.projection.generated_streams import (
     build_random_facts,
@@ -158,6 +159,50 @@ def test_a_stream_that_starts_in_the_middle_is_whole_once_the_rest_has_come(seed
         projection = Projection.restore(projection.checkpoint())
         projection.apply(fact)
     straight = Projection(THREAD)
+    straight.apply_all(facts)
+    assert projection.snapshot() == straight.snapshot()
+
+
+@pytest.mark.requirement("projection.order.rebuilt")
+@pytest.mark.parametrize("seed", range(24))
+def test_facts_in_reverse_order_come_to_the_same_together_and_one_by_one(seed: int):
+    source = random.Random(seed)
+    facts = disturb(seed)
+    if seed % 3:
+        work = build_work(source)
+        name, place = source.choice(KINDS), source.randint(1, len(work))
+        facts = insert_snapshot(work, place, {"name": name, "toSequence": place})
+    first, last = sorted(source.sample(range(len(facts) + 1), 2))
+    mixed = [*facts[last:], *reversed(facts[first:last]), *reversed(facts[:first])]
+    mixed = mixed if seed % 4 else facts[::-1]
+    thread = find_main_thread(facts)
+    together, alone = Projection(thread), Projection(thread)
+    for chunk in chunks(source, mixed) if seed % 2 else [mixed]:
+        together.apply_all(chunk)
+    for fact in mixed:
+        alone.apply(fact)
+    assert together.checkpoint() == alone.checkpoint()
+
+
+@pytest.mark.requirement("projection.order.rebuilt")
+def test_facts_in_reverse_order_are_reduced_a_bounded_number_of_times(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    stream = build_stream(7, turns=8)
+    thread = find_main_thread(stream)
+    facts = [fact for fact in stream if fact.thread_id == thread]
+    reduced, take = list[str](), Projection._take
+
+    def take_counted(projection: Projection, lane: Any, fact: Fact) -> None:
+        reduced.append(fact.id)
+        take(projection, lane, fact)
+
+    monkeypatch.setattr(Projection, "_take", take_counted)
+    projection, straight = Projection(thread), Projection(thread)
+    projection.apply_all(reversed(facts))
+    assert len(facts) > 200
+    # Once more on each side of a snapshot, which is taken by itself; one by one it is a square.
+    assert len(reduced) <= 3 * len(facts)
     straight.apply_all(facts)
     assert projection.snapshot() == straight.snapshot()
 

@@ -70,6 +70,7 @@ def test_every_input_comes_to_the_same_state_in_any_order(name: str):
 
 @pytest.mark.fault
 @pytest.mark.nightly
+@pytest.mark.timeout(900)
 @every_input
 @pytest.mark.requirement("projection.order.complete")
 def test_every_input_comes_to_the_same_state_in_five_hundred_orders(name: str):

@@ -230,7 +230,7 @@ def _describe_action(draft: "StateDraft", action: Action, path: str, fact: Fact)
         title=fact.title,
         prompt=request.prompt or text_at(payload, "message", "question"),
         shown=text_at(payload, "shown"),
-        detail=fact.detail,
+        detail=fact.detail or text_at(payload, "detail"),
         requested_by=request.requested_by or subagent_of(fact) or fact.agent_id,
         tool_call_id=request.tool_call_id or tool_of(fact),
         tool_name=text_at(payload, "toolName"),

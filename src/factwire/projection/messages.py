@@ -16,6 +16,8 @@ the ids that it carries, because texts are streamed beside each other.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
+import msgspec
+
 from factwire.facts.classes.payloads import Person, to_person
 from factwire.facts.fact import Fact, RunEntity, id_in_payload, id_of
 from factwire.facts.json_values import text_at, texts_of
@@ -261,18 +263,19 @@ def kind_of_part(part: Part) -> str:
     return _PART_KINDS[type(part)]
 
 
-class PartHandle:
+class PartHandle(msgspec.Struct, eq=False, gc=False):
     """A part with the places where it stands, so that a delta finds them without a search."""
 
-    __slots__ = ("message", "message_path", "part", "path", "place", "text_path")
+    message: Message
+    place: int
+    part: Part
+    path: str
+    message_path: str = ""
+    text_path: str = ""
 
-    def __init__(self, message: Message, place: int, part: Part, path: str) -> None:
-        self.message = message
-        self.place = place
-        self.message_path = f"/messages/{place}"
-        self.part = part
-        self.path = path
-        self.text_path = f"{path}/text"
+    def __post_init__(self) -> None:
+        self.message_path = f"/messages/{self.place}"
+        self.text_path = f"{self.path}/text"
 
 
 MESSAGES_PATH: Final = "/messages"

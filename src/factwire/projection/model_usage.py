@@ -277,6 +277,7 @@ def record_cost(draft: "StateDraft", fact: Fact) -> None:
     if isfinite(cost):
         draft.put(usage, path, "total_cost_usd", cost)
     draft.fill(usage, path, currency=payload.currency)
+    thread_status.record_agent_usage(draft, fact, payload.agent_session_usage)
 
 
 def _token_count(tokens: int | None) -> int:

@@ -6,7 +6,7 @@ fact that comes after the state went on without it is taken in its place all the
 the facts since are remembered; after that it is counted as late.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from itertools import chain
 from typing import Any, Final
 
@@ -57,7 +57,13 @@ from factwire.projection.ordering import (
 )
 from factwire.projection.read_models import ThreadReadModel
 from factwire.projection.reducers import REDUCER_ROWS, ReducerRow
-from factwire.projection.repair import REPAIRS, cover_lane, lacks_facts, settle_repair
+from factwire.projection.repair import (
+    REPAIRS,
+    cover_lane,
+    covered_sequence,
+    lacks_facts,
+    settle_repair,
+)
 from factwire.projection.state import (
     ProjectionCheckpoint,
     ProjectionState,
@@ -256,9 +262,54 @@ class Projection:
         return self._changes_so_far(ops)
 
     def apply_all(self, facts: Iterable[Fact]) -> None:
-        """Take many facts, when nobody asks what each one changed."""
+        """Take many facts, when nobody asks what each one changed: those that come in reverse order
+        before all that are known are put in their places together.
+        """
+        early: dict[str, Fact] = {}
+        start = self._main.start
         for fact in facts:
-            self.apply(fact)
+            if early and not self._is_earlier(fact, start, early):
+                self._take_early([*early.values()])
+                early = {}
+            if not early:
+                start = self._main.start
+            if early or self._is_earlier(fact, start, early):
+                early[fact.id], start = fact, fact.sequence
+            else:
+                self.apply(fact)
+        self._take_early([*early.values()])
+
+    def _is_earlier(self, fact: Fact, start: int | None, known: Container[str]) -> bool:
+        """Whether a fact of this thread is a new one that belongs before its start, and stands in
+        for no others, which would have to be known before them.
+        """
+        lane, sequence = self._main, fact.sequence
+        return (
+            start is not None
+            and sequence is not None
+            and sequence < start
+            and fact.thread_id == self.state.thread_id
+            and lane.beside is None
+            and covered_sequence(fact) is None
+            and fact.id not in known
+            and fact.id not in self._recent
+            and self._find_point(lane, sequence) is not None
+        )
+
+    def _take_early(self, early: list[Fact]) -> None:
+        """Take facts in reverse order, each of which belongs before all that are known."""
+        point = self._find_point(self._main, early[-1].sequence or 0) if early[1:] else None
+        if point is None:
+            for fact in early:
+                self.apply(fact)
+            return
+        draft = self._draft
+        draft.ops = []
+        draft.state.hydration.received += len(early)
+        self._current = self._main
+        draft.begin()
+        self._rebuild(point, self._main, early)
+        self._settle_order()
 
     def apply_ordered(self, fact: Fact) -> Changes:
         """Take the next fact of a complete input that `order_facts` put in order.
@@ -590,7 +641,7 @@ class Projection:
             if point is None:
                 self._miss(lane, fact, sequence)
             else:
-                self._rebuild(point, lane, fact, sequence)
+                self._rebuild(point, lane, [fact])
         elif self._opens_run(lane, fact, sequence):
             self._begin_run(lane, fact, sequence)
             self._take(lane, fact)
@@ -662,8 +713,8 @@ class Projection:
         usable = (each for each in reversed(self._points) if each.is_before(lane.key, sequence))
         return next(usable, None)
 
-    def _rebuild(self, point: RebuildPoint, lane: Lane, fact: Fact, sequence: int) -> None:
-        """Go back to a point and take the facts since then again, with a late one in its place."""
+    def _rebuild(self, point: RebuildPoint, lane: Lane, late: list[Fact]) -> None:
+        """Go back to a point and take the facts since then again, with late ones in place."""
         taken = self._taken_since(point) or []
         ops, before, old = self._draft.ops, self._to_plain(), self.state
         earlier = list(ops)
@@ -671,10 +722,13 @@ class Projection:
         recent, current, points = self._recent, self._current.thread_id, self._points
         waiting, repeats, parent = self._waiting, self._repeats, self._parent_thread
         self._go_back(point, past)
-        facts = insert_fact(taken, fact, sequence, _is_in_count_of(lane, fact))
+        facts = taken
+        for fact in late:
+            facts = insert_fact(facts, fact, fact.sequence or 0, _is_in_count_of(lane, fact))
         for each in facts:
             self._take_again(each, past)
         self._keep_counts(old, point)
+        recent.ids.update((fact.id, None) for fact in late)
         recent.replace_newest(len(taken), facts)
         self._recent = recent
         self._points = points[: points.index(point) + 1]

@@ -62,7 +62,8 @@ STATE_VERSION: Final = "factwire-projection/v2"
 
 class ProjectionState(View):
     """The roots. `shared` is the application's own state, which `state.delta` patches;
-    `agent_sessions` is the name under which each outside agent knows this thread.
+    `agent_sessions` is the name under which each outside agent knows this thread, and
+    `agent_session_usage` what it had counted there when it last said so.
     """
 
     schema_version: str
@@ -96,6 +97,7 @@ class ProjectionState(View):
     thread_id: str | None = None
     title: str | None = None
     agent_sessions: dict[str, str] | None = None
+    agent_session_usage: dict[str, dict[str, Any]] | None = None
 
 
 def empty_state(thread_id: str | None = None) -> ProjectionState:

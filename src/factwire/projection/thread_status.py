@@ -5,6 +5,7 @@ waiting for a person, blocked, completed, running, idle. A queued turn is shown 
 becomes a message before it is submitted.
 """
 
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,12 +56,22 @@ def _record_agent_session(draft: "StateDraft", fact: Fact) -> None:
     """The name that an agent of the thread has for it, so that its next turn goes on with it."""
     name, agent = text_at(fact.payload, "agentSessionId"), fact.agent_id
     existing = draft.state.agent_sessions or {}
-    if (
-        name is not None
-        and agent is not None
-        and (agent in existing or len(existing) < AGENT_SESSIONS_PATH)
-    ):
+    if name is not None and agent is not None and _has_room(existing, agent):
         draft.put(draft.state, "", "agent_sessions", {**existing, agent: name})
+
+
+def record_agent_usage(draft: "StateDraft", fact: Fact, usage: dict[str, Any] | None) -> None:
+    """What an agent of the thread has counted on its session so far, which its next turn
+    subtracts.
+    """
+    agent, existing = fact.agent_id, draft.state.agent_session_usage or {}
+    is_own = fact.thread_id in (None, draft.state.thread_id)
+    if usage is not None and agent is not None and is_own and _has_room(existing, agent):
+        draft.put(draft.state, "", "agent_session_usage", {**existing, agent: usage})
+
+
+def _has_room(existing: Mapping[str, object], agent: str) -> bool:
+    return agent in existing or len(existing) < AGENT_SESSIONS_PATH
 
 
 def identify_thread(draft: "StateDraft", fact: Fact) -> None:
