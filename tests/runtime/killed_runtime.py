@@ -30,7 +30,8 @@ PROMPTS = {
     "approval": ("shell", "touch approved"),
     "output": ("shell", "sh chatter.sh"),
 }
-CHATTER = "echo $$ > pid\nwhile :; do echo chatter; done\n"
+CHATTER = "trap '' PIPE\necho $$ > pid\nwhile :; do echo chatter || sleep 0.1; done\n"
+"""Goes on when nobody reads any more, so that only a runtime ends it."""
 
 
 async def endlessly(turn: StartTurn) -> AsyncIterator[Fact]:

@@ -135,11 +135,30 @@ SAMPLES: dict[str, Sample] = {
         f"hub.{name}": Sample(
             ('["a"]', '["b", "c"]'), ('["d", "e"]', "f"), (("a",), ("b", "c"), ("d", "e"), ("f",))
         )
-        for name in ("hosts", "origins", "proxies")
+        for name in ("hosts", "origins", "proxies", "push_hosts", "webhook_hosts")
     },
+    **{
+        f"hub.{name}": Sample(("1", "2"), ("3", "4"), (1, 2, 3, 4))
+        for name in ("runners", "runners_per_person", "approvals_required")
+    },
+    "hub.runner_idle_seconds": Sample(("1", "2.5"), ("3", "4.5"), (1.0, 2.5, 3.0, 4.5)),
+    **{
+        f"hub.{name}": Sample(("1", "2.5"), ("3", "4.5"), (1.0, 2.5, 3.0, 4.5))
+        for name in ("event_days", "record_days")
+    },
+    "hub.token_in_url": Sample(("true", "false"), ("yes", "0"), (True, False, True, False)),
+    "hub.runner_command": Sample(
+        ('["a"]', '["b", "c"]'), ('["d", "e"]', '["f"]'), (("a",), ("b", "c"), ("d", "e"), ("f",))
+    ),
+    "hub.runner_env": Sample(
+        ('["A"]', '["B", "C"]'), ('["D", "E"]', '["F"]'), (("A",), ("B", "C"), ("D", "E"), ("F",))
+    ),
 }
 
 GATHERED = ("policy.ask", "policy.deny")
+TABLES = ("hub.mail",)
+"""A table as a whole; the tests of a Hub's notifications read it."""
+
 OWN_SECRETS = ("redaction.patterns", "redaction.never_store")
 """These add up, too; `test_own_secret_settings` has them."""
 
@@ -166,7 +185,7 @@ def give(machine: Machine, key: str, sources: tuple[SourceKind, ...]) -> Resolve
 
 
 def test_every_setting_has_a_sample():
-    assert {*SAMPLES, *GATHERED, *OWN_SECRETS} == set(SETTINGS)
+    assert {*SAMPLES, *GATHERED, *TABLES, *OWN_SECRETS} == set(SETTINGS)
 
 
 @pytest.mark.requirement("runtime.configuration.precedence")
@@ -364,6 +383,14 @@ WRONG: list[tuple[str, str, str]] = [
     ("hub.url = 'hub.example'", "hub.url", "wrong_value"),
     ("hub.database = 'mysql://a/b'", "hub.database", "wrong_value"),
     ("hub.database = 'sqlite:'", "hub.database", "wrong_value"),
+    ('hub.mail = { host = "h" }', "hub.mail", "wrong_value"),
+    ('hub.mail = { host = "h", sender = "s", user = "u" }', "hub.mail", "wrong_value"),
+    (
+        '[hub.mail]\nhost = "h"\nsender = "s"\nsecurity = "maybe"',
+        "hub.mail.security",
+        "wrong_value",
+    ),
+    ('hub.mail = { host = "h", sender = "s", port = "x" }', "hub.mail.port", "wrong_type"),
     ("hub.proxies = '10.0.0.1'", "hub.proxies", "wrong_type"),
     ("limits.concurrent_runs = 1.5", "limits.concurrent_runs", "wrong_type"),
     ("limits.concurrent_runs = 2026-01-01", "limits.concurrent_runs", "wrong_type"),

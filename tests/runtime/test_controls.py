@@ -13,7 +13,7 @@ import pytest
 
 from factwire.cli.command_context import CommandContext
 from factwire.cli.command_controls import LocalControls, OfflineControls
-from factwire.cli.over_edge import EdgeControls
+from factwire.cli.edge_controls import EdgeControls
 from factwire.client import AsyncClient
 from factwire.facts import Fact, Person
 from factwire.facts.resources import Run

@@ -1,5 +1,6 @@
 """What is gathered from a whole journal is saved, and read on from where that was."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest_asyncio
 
 from factwire.facts import Fact
 from factwire.journal import Cursor, Filter, Journal, open_journal
-from factwire.runtime import FactScope, Mint
+from factwire.journal.blobs import MemoryBlobs
+from factwire.runtime import FactScope, Mint, Runtime
 from factwire.runtime.recovery import WaitingTurns
 from factwire.runtime.thread_states import JournalFold
 
@@ -62,6 +64,20 @@ async def test_a_fold_that_was_saved_goes_on_like_one_that_reads_everything(
     await journal.append([other("b", "turn.submitted", turn="two")])
     assert not (await refresh(journal)).waiting
     assert None not in read_from
+
+
+async def test_a_runtime_saves_while_it_works_what_its_next_start_would_read(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("factwire.runtime.thread_states.FOLD_SAVE_FACTS", 2)
+    monkeypatch.setattr("factwire.runtime.recovery.FOLD_SECONDS", 0)
+    async with Runtime(journal, MemoryBlobs(), {}, workspace=Path()):
+        written = await journal.append([queue("a", "one", change="queued"), other("b")])
+        async with asyncio.timeout(60):
+            while True:
+                saved = await journal.snapshot("factwire.runtime", kind="queues")
+                if saved is not None and saved.cursor == written.cursor:
+                    break
 
 
 async def test_a_fold_of_another_version_is_read_anew(journal: Journal):

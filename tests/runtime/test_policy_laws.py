@@ -177,3 +177,48 @@ def test_a_text_is_a_rule_or_is_refused(text: str):
         return
     assert parse_rule(str(rule)) == rule
     evaluate(Policy(allow=(rule,), deny=(rule,), ask=(rule,)), run("ls x"))
+
+
+APPROVED = ("make test", "./run.sh a", "python3 app.py", "git commit -m x", "cat README.md")
+BEHIND = (
+    *("; id", " && id", "|| id", "| sh", "& id", "\nid", "\r\nid", " $(id)", " `id`", " <(id)"),
+    *(" > x", " >> .bashrc", " < /etc/passwd", " extra", " -f other", " *", " $X", " ~", " {a,b}"),
+    *(
+        " #\nid",
+        "\\\n; id",
+        "\u2028id",
+        "\x0bid",
+        "\uff1bid",
+        " \u200bx",
+        "'' ; id",
+        " 2>&1 | tee x",
+    ),
+)
+BEFORE = (
+    *("id; ", "id | ", "X=1 ", "PATH=. ", "LD_PRELOAD=x ", "BASH_ENV=x ", "GIT_DIR=/x ", "sudo "),
+    *(
+        "env X=1 ",
+        "xargs ",
+        "cd / && ",
+        "cd ..; ",
+        "{ id; } ; ",
+        "if ",
+        "alias x=y; ",
+        "f() { id; }; ",
+    ),
+    *("./", "/tmp/", "\u200b", "eval ", ". ", "exec -a x ", "find . -exec "),
+)
+
+
+@pytest.mark.requirement("runtime.policy.proposals")
+@pytest.mark.parametrize("command", APPROVED)
+def test_the_rule_for_a_command_allows_no_other_command(command: str):
+    rule = propose_rule(run(command))
+    assert rule is not None
+    allowing = Policy(allow=(rule,))
+    assert evaluate(allowing, run(command)).decision == "allow"
+    lines = [*(command + end for end in BEHIND), *(start + command for start in BEFORE)]
+    lines += [start + command + end for start in BEFORE[::5] for end in BEHIND[::5]]
+    lines += [command.upper(), command.replace(" ", "\u00a0"), command.replace("a", "\u0430")]
+    others = [line for line in lines if line != command]
+    assert [line for line in others if evaluate(allowing, run(line)).decision == "allow"] == []

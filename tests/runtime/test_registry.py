@@ -95,6 +95,25 @@ def wrap_badly(loaded, settings):
     raise RuntimeError("no idea") if isinstance(loaded, Foreign) else TypeError("not asked for")
 
 
+requests = []
+
+
+class AgentOfAnotherSdk:
+    # Works when it is called, as agents of some SDKs do.
+
+    def __call__(self, task, **more):
+        requests.append(task)
+
+
+def ask_model(prompt: str):
+    requests.append(prompt)
+
+
+async def ask_model_later(prompt):
+    requests.append(prompt)
+
+
+unknown = AgentOfAnotherSdk()
 ready = ShellAgent(manifest)
 theirs = Foreign()
 number = 3
@@ -167,7 +186,7 @@ def test_an_installed_entry_point_is_an_agent_and_a_kind(plugin: str):
         ("telepath", "unknown_agent_kind", "choose from demo, openai, shell, or use 'module:name'"),
         ("no_such_module_here:make", "broken_entry_point", "not found"),
         ("registry_plugin:missing", "broken_entry_point", "missing"),
-        ("registry_plugin:number", "broken_entry_point", "a callable that creates one"),
+        ("registry_plugin:number", "broken_entry_point", "a function or class that creates one"),
         ("registry_broken:make", "broken_entry_point", "ValueError: broken"),
         ("registry_plugin:raising", "broken_entry_point", "RuntimeError: no luck"),
         ("registry_plugin:leaving", "broken_entry_point", "SystemExit: 3"),
@@ -190,6 +209,15 @@ def test_an_agent_that_cannot_be_had_says_why_and_leaves_the_others(
     assert error.code == code
     assert words in str(error)
     assert sorted(found.agents) == ["demo", "shell"]
+
+
+@pytest.mark.requirement("runtime.agents.registry.errors")
+@pytest.mark.parametrize("name", ["unknown", "ask_model", "ask_model_later"])
+def test_what_is_not_known_to_be_a_factory_is_not_called(plugin: str, name: str):
+    found = register(make_configuration(wanted=AgentSettings(kind=f"{plugin}:{name}")), [])
+
+    assert problem(found, "wanted").code == "broken_entry_point"
+    assert sys.modules[plugin].requests == []
 
 
 @pytest.mark.requirement("runtime.agents.registry.wrappers")

@@ -160,16 +160,19 @@ async def test_a_diff_past_its_bound_names_the_files_without_their_text(tmp_path
 async def test_a_repository_without_a_commit_shows_all_as_new(tmp_path: Path, form: str):
     git(tmp_path, "init", "--quiet", f"--object-format={form}")
     (tmp_path / "a").write_text("x\n")
-    assert await diff_workspace(tmp_path) == WorkspaceDiff(
+    diff = await diff_workspace(tmp_path)
+    git(tmp_path, "add", "a")
+    assert diff == WorkspaceDiff(
         available=True,
         base=None,
+        tree=git(tmp_path, "write-tree").strip(),
         files=(
             ChangedFile(
                 path="a",
                 change="created",
                 added_lines=1,
                 removed_lines=0,
-                diff=(await diff_workspace(tmp_path)).files[0].diff,
+                diff=diff.files[0].diff,
             ),
         ),
     )
@@ -245,7 +248,7 @@ async def test_a_git_that_is_missing_or_too_slow_is_told(
     with monkeypatch.context() as many:
         many.setattr(
             "factwire.runtime.sandbox.workspace_git.BorrowedRepository.run.__kwdefaults__",
-            {"input_bytes": b"", "limit": 0},
+            {"input_bytes": b"", "limit": 0, "codes": (0,), "may_be_cut": False},
         )
         assert (await diff_workspace(workspace)).reason == "too_many_files"
     monkeypatch.setenv("PATH", str(tmp_path))

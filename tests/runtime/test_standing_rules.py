@@ -9,15 +9,25 @@ import pytest
 
 from factwire.facts import Fact, Person, inspect_stream
 from factwire.journal import Journal, open_journal
-from factwire.runtime import DecisionRequest, Identity, NoRule, Runtime, StartTurn, open_identity
+from factwire.runtime import (
+    DecisionRequest,
+    Identity,
+    NoRule,
+    Runtime,
+    StartTurn,
+    open_identity,
+    standing_rules,
+)
 from factwire.runtime.mint import Mint
 from factwire.runtime.policy import Policy, PolicyRequest, hash_request, parse_rule, show_request
+from factwire.runtime.sandbox import SandboxPolicy
 from factwire.runtime.standing_rules import (
     Grant,
     StandingRules,
     UnknownRule,
     list_editable_files,
 )
+from factwire.runtime.toolbox import Toolbox, ToolOutcome
 from tests.runtime.agents import Agent, decide_shown, facts_of, make_fact, open_action, wait_for_end
 from tests.runtime.toolboxes import Kept
 
@@ -398,3 +408,56 @@ async def test_a_proposal_names_the_files_that_the_agent_may_edit(tmp_path: Path
     assert find("python3 ../tool.py", str(root / "dir")) == [str(root / "tool.py")]
     assert find(f"{more}/run tool.py tool.py") == [str(more / "run"), str(root / "tool.py")]
     assert find("make dir missing link") == []
+
+
+def plant_program(workspace: Path) -> None:
+    (workspace / "bin").mkdir()
+    (workspace / "bin" / "uname").write_text("#!/bin/sh\necho planted\n")
+    (workspace / "bin" / "uname").chmod(0o755)
+
+
+def follow_nothing(request: PolicyRequest) -> PolicyRequest:
+    return request
+
+
+def swap_link(workspace: Path) -> None:
+    (workspace / "notes").unlink()
+    (workspace / "notes").symlink_to(".env")
+
+
+@pytest.mark.requirement("runtime.standing.exact")
+@pytest.mark.parametrize("followed", [True, False])
+@pytest.mark.parametrize(
+    ("command", "change"),
+    [("uname", plant_program), ("nice uname", plant_program), ("cat notes", swap_link)],
+)
+async def test_a_rule_does_not_hold_for_what_its_words_have_come_to_mean_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, change: Any, *, followed: bool
+):
+    if not followed:
+        monkeypatch.setattr(standing_rules, "follow_links", follow_nothing)
+    kept = Kept(tmp_path, Policy.of(deny=["Read(**/.env)"]), sandbox=SandboxPolicy(mode="off"))
+    monkeypatch.setenv("PATH", f"{kept.workspace / 'bin'}:/usr/bin:/bin")
+    for name in ("notes", ".env"):
+        (kept.workspace / name).write_text(f"{name}\n")
+    outcomes: list[ToolOutcome] = []
+
+    async def script(turn: StartTurn) -> AsyncIterator[Fact]:
+        toolbox = Toolbox(turn.host)
+        outcomes.append(await toolbox.call("run", {"command": command}))
+        outcomes.append(await toolbox.call("run", {"command": command}))
+        change(kept.workspace)
+        outcomes.append(await toolbox.call("run", {"command": command}))
+        yield make_fact(turn.host, "turn.completed")
+
+    async with (
+        open_journal("memory:") as journal,
+        make_runtime(kept, journal, open_identity(tmp_path / "data"), script) as runtime,
+    ):
+        action = await ask(runtime, "one")
+        await decide_shown(runtime, "thread", action, "approve", by="lena", always="thread")
+        if followed:
+            again = await open_action(runtime)
+            await decide_shown(runtime, "thread", again, "deny", by="lena")
+        await wait_for_end(runtime, "one")
+    assert [outcome.ok for outcome in outcomes] == [True, True, not followed]

@@ -1,13 +1,14 @@
 """Turns: one terminal each, whatever the agent does."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from factwire.facts import Fact, inspect_stream
+from factwire.journal import Journal, open_journal
 from factwire.projection import project
 from factwire.projection.messages import TextPart
 from factwire.runtime import (
@@ -18,6 +19,7 @@ from factwire.runtime import (
     UnknownTurn,
 )
 from tests.runtime.agents import (
+    WAIT,
     Agent,
     ask_and_obey,
     classes,
@@ -173,6 +175,52 @@ async def test_cancelling_stops_the_agent_and_closes_what_was_open(tmp_path: Pat
         times["startedAt"] = facts[1].created_at
     assert facts[-2].payload == {"reason": "changed my mind", "from": "cancelling", **times}
     assert inspect_stream(facts) == []
+
+
+class SlowJournal:
+    """A journal that is never done with a batch before an agent has said more."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._journal, name)
+
+    async def append(self, batch: Sequence[Fact]) -> Any:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return await self._journal.append(batch)
+
+
+async def _talk(turn: StartTurn) -> AsyncIterator[Fact]:
+    while True:
+        yield make_fact(turn.host, "model.delta", {"delta": "and so on\n"}, message_id="m")
+        await asyncio.sleep(0)
+
+
+@pytest.mark.requirement("runtime.turn.cancel")
+async def test_an_agent_that_never_stops_talking_is_cancelled(tmp_path: Path):
+    async with open_journal("memory:") as journal:
+        slow = cast("Journal", SlowJournal(journal))
+        async with run_agent(_talk, tmp_path, slow) as runtime, asyncio.timeout(WAIT):
+            await runtime.submit("thread", "agent", "x", turn_id="turn")
+            while len((await runtime.state("thread")).messages) < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            assert await runtime.cancel("thread", "turn") == "canceled"
+
+
+@pytest.mark.requirement("runtime.turn.cancel")
+async def test_an_agent_stops_though_whoever_cancelled_it_has_left(tmp_path: Path):
+    async with run_agent(endless, tmp_path, interrupt_seconds=0.2) as runtime:
+        agent = cast("Agent", runtime.agent("agent"))
+        await runtime.submit("thread", "agent", "x", turn_id="turn")
+        await open_tool(runtime)
+        async with asyncio.timeout(WAIT):
+            asking = asyncio.create_task(runtime.cancel("thread", "turn"))
+            while not agent.canceled:  # noqa: ASYNC110 - the agent is a script
+                await asyncio.sleep(0)
+            asking.cancel()
+        assert await wait_for_end(runtime, "turn") == "canceled"
 
 
 @pytest.mark.requirement("runtime.turn.cancel")

@@ -12,8 +12,9 @@ marked. With the masks filled in, the text is the one that the hash of the reque
 
 import os
 import re
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -103,6 +104,30 @@ def shown_hash(prompt: str, args: object) -> tuple[str, str]:
 
 _ABOUT: Final = ("toolName", "command", "cwd", "args", "path", "diffRef", "options", "request")
 """What a request shows beside its question."""
+
+REQUEST_FIELDS: Final = frozenset({*_ABOUT, "prompt", "shown", "argsHash", "place"})
+"""Fields by which an agent states, or changes, what it asks."""
+
+
+def merge_request(before: Mapping[str, Any], update: Fact) -> Fact:
+    """What a request states after an update, which leaves out what it does not change. A text that
+    was made of the request as it was is not the text of one that changed.
+    """
+    changed = REQUEST_FIELDS & update.payload.keys()
+    made = {"shown", "argsHash"} if changed - {"argsHash"} else set[str]()
+    kept = {name: before[name] for name in REQUEST_FIELDS - made if name in before}
+    return msgspec.structs.replace(update, payload={**kept, **update.payload})
+
+
+def find_request_hash(request: Fact, before: str | None = None) -> str | None:
+    """The hash that an answer is bound to: the one that the sender states, else ours. An update
+    that changes what is asked, `before` being the hash until then, gets another one.
+    """
+    stated = text_at(request.payload, "argsHash")
+    if stated is not None or (before is not None and REQUEST_FIELDS.isdisjoint(request.payload)):
+        return stated or before
+    shown = read_shown(request).args_hash
+    return shown if before is None else _hash_text(f"{before}\n{shown}")
 
 
 def read_shown(request: Fact) -> ShownRequest:
@@ -232,7 +257,7 @@ def build_card(request_id: str, args_hash: str, exact: ShownRequest | None) -> D
 
 
 def _is_recorded_whole(action: Action) -> bool:
-    is_hidden = REDACTED in (action.prompt or action.title or "")
+    is_hidden = REDACTED in f"{action.prompt or action.title} {action.shown}"
     return not is_hidden and is_hash_of(action.args_hash, action.shown or "")
 
 

@@ -6,13 +6,13 @@ hands it the decision.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
-from factwire.facts import Fact, Person, id_of, kind_of, status_of
+from factwire.facts import REDACTED, Fact, Person, id_of, kind_of, status_of
 from factwire.facts.classes.class_tables import ACTION_CLOSERS, TURN_TERMINALS
 from factwire.facts.json_values import text_at
 from factwire.facts.resources import DecisionCard
@@ -20,9 +20,11 @@ from factwire.journal import Filter, Journal, JournalError
 from factwire.projection import Changes
 from factwire.projection.actions import Action
 from factwire.runtime.action_cards import (
+    REQUEST_FIELDS,
     ShownRequest,
     build_action_card,
     is_hash_of,
+    merge_request,
     read_place,
     read_shown,
 )
@@ -448,9 +450,6 @@ def _time(text: str) -> datetime:
 _MARK: Final = "handover"
 """The field of an `action.required` whose decision has to be handed over."""
 
-_SHOWN: Final = frozenset({"shown", "prompt", "argsHash", "command", "args"})
-"""Fields by which an agent changes what it asks."""
-
 _SEVERITIES: Final = frozenset({"severity", "risk", "riskLevel"})
 """Fields by which an agent says how risky something is."""
 
@@ -470,6 +469,7 @@ class DecisionDelivery:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._resumed: set[str] = set()
         self._places: dict[str, tuple[str | None, str | None]] = {}
+        self._requests: dict[str, Mapping[str, Any]] = {}
 
     async def find(self, journal: Journal) -> None:
         """Find what an earlier run of the turn asked by its stream."""
@@ -479,7 +479,7 @@ class DecisionDelivery:
         async for batch in journal.read(filter=wanted):
             for _, fact in batch.facts():
                 if _MARK in fact.payload:
-                    self._note_place(fact)
+                    self._note_request(fact)
                     self._resumed.add(id_of(fact, "actionId") or "")
 
     def resume(self) -> None:
@@ -501,16 +501,20 @@ class DecisionDelivery:
             # An agent that goes on after a restart may ask again what it asked before.
             again = action in self._resumed or (is_open and action in self._tasks)
             self._resumed.discard(action)
-            whole, shown = self._complete_request(fact)
+            whole, shown = self._complete_request(fact, fact)
             known = self._log.projection.state.actions.get(action)
             if known is None or not again or known.args_hash == shown.args_hash:
                 self._approvals.keep_exact(action, shown)
             return None if again else whole
-        if fact.event_class == "action.updated" and is_open and not _SHOWN.isdisjoint(fact.payload):
-            whole, shown = self._complete_request(fact)
-            self._approvals.keep_exact(action, shown)
+        is_update = fact.event_class == "action.updated"
+        if is_update and is_open and not REQUEST_FIELDS.isdisjoint(fact.payload):
+            merged = merge_request(self._requests.get(action, {}), fact)
+            whole, shown = self._complete_request(fact, merged)
+            # What it adds to was read from the journal, and may be redacted.
+            if action not in self._resumed or REDACTED not in shown.shown:
+                self._approvals.keep_exact(action, shown)
             return whole
-        if fact.event_class == "action.updated" and not _SEVERITIES.isdisjoint(fact.payload):
+        if is_update and not _SEVERITIES.isdisjoint(fact.payload):
             severity = _present_fields(severity=self._assess_risk(fact))
             return msgspec.structs.replace(fact, payload={**fact.payload, **severity})
         if fact.event_class in ACTION_CLOSERS and action in self._tasks and not is_open:
@@ -545,12 +549,12 @@ class DecisionDelivery:
         loop = asyncio.get_running_loop()
         self._tasks[action_id] = loop.create_task(self._deliver_decision(action_id))
 
-    def _complete_request(self, fact: Fact) -> tuple[Fact, ShownRequest]:
-        """A request as it is written, and as it is shown. The answer is bound to what is shown,
-        whatever the agent has hashed.
+    def _complete_request(self, fact: Fact, merged: Fact) -> tuple[Fact, ShownRequest]:
+        """A request as it is written, and as it is shown with all that it states by now, `merged`.
+        The answer is bound to what is shown, whatever the agent has hashed.
         """
-        shown = read_shown(fact)
-        self._note_place(fact)
+        shown = read_shown(merged)
+        self._note_request(merged)
         value: dict[str, Any] = {_MARK: True, "shown": shown.shown, "argsHash": shown.args_hash}
         value |= _present_fields(severity=self._assess_risk(fact))
         if not _is_time(fact.payload.get("expiresAt")):
@@ -583,10 +587,10 @@ class DecisionDelivery:
         ranked = [risk for risk in RISKS if risk in severities]
         return ranked[-1] if ranked else None
 
-    def _note_place(self, request: Fact) -> None:
-        fields = request.payload
-        place = text_at(fields, "place"), text_at(fields, "cwd")
-        self._places[id_of(request, "actionId") or ""] = place
+    def _note_request(self, request: Fact) -> None:
+        action, fields = id_of(request, "actionId") or "", request.payload
+        self._requests[action] = fields
+        self._places[action] = text_at(fields, "place"), text_at(fields, "cwd")
 
     async def _deliver_decision(self, action_id: str) -> None:
         await self._log.flush()

@@ -40,6 +40,9 @@ REPLAY_FACTS: Final = 16_384
 """Facts of a thread that are read again without a checkpoint on the way. One is saved after at
 least a quarter of what came before it, so that checkpoints of a long thread stay few."""
 
+REPLAY_SECONDS: Final = 0.01
+"""How long the replay of a thread keeps the event loop before it lets others go on."""
+
 LIVE_STATES: Final = 32
 """Projections of threads kept in memory for reads; others are read from the journal again."""
 
@@ -73,6 +76,12 @@ DECISION_WAIT_SECONDS: Final = 20
 
 CONTEXT_WARNING_SHARE: Final = 0.8
 """The share of a model's context from which on people are warned that it is nearly full."""
+
+OUTPUT_PROBLEM_CHARACTERS: Final = 500
+"""Characters of what is said about an output that does not fit its schema; it quotes the output."""
+
+FOLD_SECONDS: Final = 10.0
+"""Seconds after which a runtime reads on in what it gathers from a whole journal."""
 
 FOLD_SAVE_FACTS: Final = 16_384
 """Facts after which what a runtime gathered from a whole journal is saved again."""

@@ -392,6 +392,9 @@ class LiveThread:
             stop()
 
     def _is_settled(self, turn_id: str) -> bool:
+        if self.turn is not None and self.turn.turn_id == turn_id:
+            # Its end may be written already, but the thread and its place are not free yet.
+            return False
         if self.outcome(turn_id) is not None or turn_id in self._removed:
             return True
         steer = self.steers.find(turn_id)

@@ -7,14 +7,17 @@ they are held. What another runtime claims on a shared journal is left alone: it
 Only who knows better takes it over. A thread that another runtime tells is never this one's to end.
 """
 
+import asyncio
 from collections.abc import Collection
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
 from factwire.facts import Fact
-from factwire.journal import Cursor, CursorExpired, Filter
+from factwire.journal import Cursor, CursorExpired, Filter, JournalError
 from factwire.projection.thread_status import CANCELLING
+from factwire.runtime.limits import FOLD_SECONDS
 from factwire.runtime.live_thread import STOPPED, LiveThread
 from factwire.runtime.mint import FactScope, run_of
 from factwire.runtime.provider import Provider
@@ -148,6 +151,18 @@ async def _find_queues(runtime: "Runtime") -> list[str]:
     queues = WaitingTurns()
     await JournalFold(runtime.journal, "queues", WaitingTurns.CLASSES, queues).refresh()
     return list(dict.fromkeys(thread_id for thread_id, _ in queues.waiting))
+
+
+async def keep_queues_read(runtime: "Runtime") -> None:
+    """Read on which turns wait while a runtime works, for as long as nobody cancels it: a start
+    reads what was written since, and not since the start before.
+    """
+    fold = JournalFold(runtime.journal, "queues", WaitingTurns.CLASSES, WaitingTurns())
+    while True:
+        await asyncio.sleep(FOLD_SECONDS)
+        # A journal that cannot be read now can be read the next time.
+        with suppress(JournalError):
+            await fold.refresh()
 
 
 class WaitingTurns:

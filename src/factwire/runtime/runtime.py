@@ -42,6 +42,7 @@ from factwire.runtime.recovery import (
     close_turn,
     find_abandoned_turn,
     find_other_owner,
+    keep_queues_read,
     recover,
     settle_thread,
 )
@@ -280,6 +281,7 @@ class Runtime:
         self._opening = asyncio.Lock()
         self._states = ThreadStates(journal)
         self._starting: set[str] = set()
+        self._reading: asyncio.Task[None] | None = None
         self._is_closing = False
         self._around = RuntimeServices(
             journal=journal,
@@ -297,6 +299,7 @@ class Runtime:
         if self.resources.processes is not None:
             await self.resources.processes.reap()
         await recover(self)
+        self._reading = asyncio.create_task(keep_queues_read(self))
         return self
 
     async def __aexit__(
@@ -313,6 +316,9 @@ class Runtime:
         and whatever was accepted is durable.
         """
         self._is_closing = True
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait({self._reading})
         threads = list(self._threads.values())
         for thread in threads:
             thread.begin_closing()

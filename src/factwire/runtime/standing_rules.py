@@ -27,6 +27,7 @@ from factwire.runtime.policy import (
     PolicyRule,
     RuleError,
     evaluate,
+    follow_links,
     hash_request,
     is_over_broad,
     parse_rule,
@@ -263,7 +264,9 @@ def require_proposed_rule(policy: Policy, subject: RuleSubject, workspace: Path)
 
 
 def to_policy_request(subject: RuleSubject, workspace: Path) -> PolicyRequest | None:
-    """The request behind a question, if it can be had exactly: the hash says so."""
+    """The request behind a question, if it can be had exactly: the hash says so. Links and names of
+    programs are followed anew, because they may lead elsewhere than when a rule was granted.
+    """
     command = to_command(subject.command)
     if command is None or not subject.tool_name:
         return None
@@ -276,7 +279,8 @@ def to_policy_request(subject: RuleSubject, workspace: Path) -> PolicyRequest | 
     )
     # An agent may ask without binding its request to the place.
     forms = (bind_place(request), request)
-    return next((form for form in forms if hash_request(form) == subject.args_hash), None)
+    exact = next((form for form in forms if hash_request(form) == subject.args_hash), None)
+    return None if exact is None else follow_links(exact)
 
 
 def _is_allowed(policy: Policy, request: PolicyRequest, rules: tuple[PolicyRule, ...]) -> bool:

@@ -67,6 +67,8 @@ class ThreadLog:
         self._content: list[Blob] = []
         self._watchers: list[Watcher] = []
         self._writer: asyncio.Task[None] | None = None
+        self._durable = self._sequence - 1
+        self._progress = asyncio.Event()
         self._failure: BaseException | None = None
         self._cursor: Cursor | None = None
         self._saved = projection.state.hydration.event_count
@@ -124,16 +126,21 @@ class ThreadLog:
         await self.flush()
 
     async def flush(self) -> None:
-        """Wait until everything accepted is durable; raises what kept it from being so."""
-        while self._writer is not None:
-            await asyncio.shield(self._writer)
-        if self._failure is not None:
+        """Wait until everything accepted so far is durable; raises what kept it from being so. What
+        an agent says meanwhile is not waited for: there may be no end of that.
+        """
+        last = self.last_sequence
+        await self.settle()
+        if self._failure is not None and self._durable < last:
             raise self._failure
 
     async def settle(self) -> None:
-        """Wait until nothing is being written, whatever came of it; its writers hear of that."""
-        while self._writer is not None:
-            await asyncio.wait({self._writer})
+        """Wait until everything accepted so far is written, whatever came of it; its writers hear
+        of that.
+        """
+        last = self.last_sequence
+        while self._writer is not None and self._durable < last:
+            await self._progress.wait()
 
     def replace_projection(self, projection: Projection) -> bool:
         """Go on from a projection that was read anew; not while something is unwritten, or where
@@ -185,11 +192,19 @@ class ThreadLog:
                 for blob in content:
                     await self._blobs.put(blob.content, kind=blob.ref.kind)
                 await self._append(batch)
+                self._durable = batch[-1].sequence or self._durable
+                self._note_progress()
         except BaseException as error:
             self._failure = error
             raise
         finally:
             self._writer = None
+            self._note_progress()
+
+    def _note_progress(self) -> None:
+        """Have those look again who wait for what was written."""
+        self._progress.set()
+        self._progress = asyncio.Event()
 
     def _note_waiting(self) -> None:
         """Have the run wait for a person, or go on, as the requests come to that are written now;

@@ -10,6 +10,7 @@ saved from time to time, so that whoever needs it next reads only what came sinc
 """
 
 import asyncio
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
@@ -27,6 +28,7 @@ from factwire.runtime.limits import (
     LIVE_STATES,
     PAST_STATES,
     REPLAY_FACTS,
+    REPLAY_SECONDS,
 )
 
 Derived = TypeVar("Derived")
@@ -177,11 +179,16 @@ class ThreadStates:
             reached if reached.seq else None, filter=Filter(thread=thread_id)
         )
         async with aclosing(cast("AsyncGenerator[FactBatch]", reading)) as batches:
+            pause_at = time.monotonic() + REPLAY_SECONDS
             async for batch in batches:
                 for seq, fact in batch.facts():
                     if until is not None and seq > until.seq:
                         return ProjectedThread(projection, until)
                     projection.replay(fact)
+                    if time.monotonic() >= pause_at:
+                        # A long thread must not keep the loop from the others.
+                        await asyncio.sleep(0)
+                        pause_at = time.monotonic() + REPLAY_SECONDS
                 reached = batch.cursor
                 count = projection.state.hydration.event_count
                 if count - saved >= max(REPLAY_FACTS, count // 4):
@@ -189,8 +196,6 @@ class ThreadStates:
                     saved = count
                 if until is not None and reached.seq >= until.seq:
                     break
-                # A long thread must not keep the loop from the others.
-                await asyncio.sleep(0)
         return ProjectedThread(projection, until or reached)
 
     async def _save(self, thread_id: str, reached: ProjectedThread) -> None:
@@ -269,6 +274,8 @@ class JournalFold:
             for _, fact in batch.facts():
                 self._fold.note(fact)
             self._read_to = batch.cursor
+            # A long read that is cut short goes on from here.
+            await self._save()
 
     async def _save(self) -> None:
         reached = self._read_to

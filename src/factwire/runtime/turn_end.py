@@ -48,6 +48,18 @@ TURN_FAILURES: Final = {
         "Check what the turn did since, then retry it.",
     ),
     "sandbox_unavailable": TurnFailure("a sandbox is required but not available here"),
+    "structured_output_unsupported": TurnFailure(
+        "the agent cannot answer by a schema",
+        "Choose another agent, or omit outputSchema.",
+    ),
+    "invalid_output_schema": TurnFailure(
+        "outputSchema is no JSON Schema",
+        "Fix outputSchema in the options of the turn.",
+    ),
+    "invalid_output": TurnFailure(
+        "the agent's output does not fit the schema that it was given",
+        "Retry the turn, or use another model.",
+    ),
 }
 """The failures that the runtime itself gives a turn, by category; agents may give others."""
 
@@ -133,7 +145,11 @@ def read_route(end: dict[str, Any]) -> dict[str, Any] | None:
     """The decision of a coordinator, where the structured output of a turn's end is one; nothing
     with other fields passes for one.
     """
-    output = object_at(end.get("structuredOutput")) or {}
+    return to_route(object_at(end.get("structuredOutput")) or {})
+
+
+def to_route(output: dict[str, Any]) -> dict[str, Any] | None:
+    """A decision of a coordinator without what it leaves open; None for what is none."""
     if not output.keys() <= set(RouteDecision.__struct_fields__):
         return None
     try:

@@ -28,11 +28,17 @@ from factwire.runtime.provider import (
     StartTurn,
 )
 from factwire.runtime.standing_rules import RuleSubject, StandingRules
+from factwire.runtime.structured_output import (
+    OutputMisfit,
+    OutputSchema,
+    require_output_schema,
+)
 from factwire.runtime.submissions import Steers, Submission, build_run_times, read_started_at
 from factwire.runtime.thread_log import ThreadLog
 from factwire.runtime.turn_end import (
     TurnBaseline,
     build_result,
+    carry_result,
     close_open_work,
     failure_payload,
     read_route,
@@ -174,7 +180,7 @@ class Turn:
         self._began: TurnBaseline | None = None
         self._started_at: str | None = None
         self._is_working = False
-        self._is_interrupted = False
+        self._interruption: asyncio.Task[None] | None = None
         self._has_left = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -234,10 +240,14 @@ class Turn:
         Only the agent: the task goes on to write the end of the turn, and to start the next one.
         """
         self.mark_stopping(reason, by)
-        if self._is_interrupted or self._task is None or not self._is_working:
+        if self._interruption is not None or not self._is_working:
             # The agent has been asked before, or was not asked for anything and will not be.
             return
-        self._is_interrupted = True
+        # A task of its own, because whoever asked may leave before the agent has stopped.
+        self._interruption = asyncio.create_task(self._interrupt(reason))
+        await asyncio.shield(self._interruption)
+
+    async def _interrupt(self, reason: str) -> None:
         request = CancelTurn(turn_id=self.turn_id, thread_id=self._log.thread_id, reason=reason)
         try:
             async with asyncio.timeout(self._interrupt_seconds):
@@ -251,7 +261,7 @@ class Turn:
             message = f"the agent could not be asked to stop: {type(error).__name__}: {error}"
             payload = {"code": "cancel_request_failed", "message": message}
             self._log.put(self._fact("runtime.warning", payload))
-        if not self._has_left.is_set():
+        if self._task is not None and not self._has_left.is_set():
             self._task.cancel()
 
     async def _run_agent(self) -> Fact:
@@ -297,8 +307,23 @@ class Turn:
         return "provider_error", f"{type(error).__name__}: {error}", None
 
     async def _run_stream(self) -> Fact | None:
+        schema = require_output_schema(self._start.options, self._provider.manifest)
         async with aclosing(open_agent_stream(self._provider, self._start)) as facts:
-            return await self._pump_stream(facts)
+            terminal = await self._pump_stream(facts)
+        if schema is None or terminal is None or terminal.event_class != "turn.completed":
+            return terminal
+        return self._validate_output(schema, terminal)
+
+    def _validate_output(self, schema: OutputSchema, terminal: Fact) -> Fact:
+        """The end of the turn with its output as the schema wants it; else it failed."""
+        result = carry_result(terminal.payload)
+        try:
+            output = schema.read(result.pop("structuredOutput", None))
+        except OutputMisfit as misfit:
+            failure = failure_payload("invalid_output", str(misfit))
+            return self._fact("turn.failed", {**result, **failure})
+        fitting = {**terminal.payload, "structuredOutput": output}
+        return msgspec.structs.replace(terminal, payload=fitting)
 
     async def _pump_stream(self, facts: AsyncIterator[Fact]) -> Fact | None:
         log, opened = self._log, OpenWork(LastIds(ENDED_TURNS))
@@ -341,7 +366,8 @@ class Turn:
         result = build_result(terminal, self._began, now, state)
         snapshot = self._fact("snapshot.updated", result)
         self.is_over = True
-        if (route := read_route(terminal.payload)) is not None:
+        route = read_route(terminal.payload) if terminal.event_class == "turn.completed" else None
+        if route is not None:
             self._log.put(self._fact("routing.decided", route))
         if self._started_at is not None:
             self._log.put(self._fact("run.status", {"status": "idle"}))

@@ -38,12 +38,22 @@ class DemoStopped(Exception):
 class DemoStage:
     """Where the script of one turn plays."""
 
-    def __init__(self, turn: StartTurn, toolbox: Toolbox, *, pace: float, sleep: Sleep) -> None:
+    def __init__(
+        self,
+        turn: StartTurn,
+        toolbox: Toolbox,
+        *,
+        pace: float,
+        sleep: Sleep,
+        mistake: bool = True,
+    ) -> None:
         self.turn = turn
         self.host = turn.host
         self.toolbox = toolbox
         self.pace = pace
+        self.mistake = mistake
         self.failure: dict[str, str] | None = None
+        self.result: dict[str, Any] = {}
         self.is_over = False
         self.undone: set[str] = set()
         self._sleep = sleep
@@ -140,7 +150,7 @@ class DemoStage:
         self.put("cost.recorded", {"model": MODEL, "provider": "factwire", **used})
         if self.failure is not None:
             return self.fact("turn.failed", dict(self.failure))
-        return self.fact("turn.completed")
+        return self.fact("turn.completed", self.result)
 
     def _scope(self, scope: FactScope | None) -> FactScope:
         return (scope or self.host.scope).within(step_id=self._step or None)
@@ -170,34 +180,34 @@ def notes(stage: DemoStage) -> str:
 async def write_notes(stage: DemoStage) -> None:
     outcome = await stage.call("write", {"path": notes_path(stage), "content": notes(stage)})
     await stage.say(
-        _describe_outcome(outcome, f"I wrote `{notes_path(stage)}`; the diff is shown with it.")
+        describe_outcome(outcome, f"I wrote `{notes_path(stage)}`; the diff is shown with it.")
     )
 
 
 async def edit_notes(stage: DemoStage) -> None:
     edit = {"path": notes_path(stage), "old": "one thing", "new": "exactly one thing"}
     outcome = await stage.call("patch", {"edits": [edit]})
-    await stage.say(_describe_outcome(outcome, "One more word, as a patch: *exactly* one thing."))
+    await stage.say(describe_outcome(outcome, "One more word, as a patch: *exactly* one thing."))
 
 
 async def read_notes(stage: DemoStage) -> None:
     outcome = await stage.call("read", {"path": notes_path(stage)})
     lines = outcome.text.count("\n")
-    await stage.say(_describe_outcome(outcome, f"Read back, the file has {lines} lines."))
+    await stage.say(describe_outcome(outcome, f"Read back, the file has {lines} lines."))
 
 
 async def ask_first(stage: DemoStage) -> None:
     args = {"command": ["cksum", notes_path(stage)]}
     outcome = await stage.call("run", args, always_ask=True)
     await stage.say(
-        _describe_outcome(outcome, f"You approved it, so I ran it: `{outcome.text.strip()}`.")
+        describe_outcome(outcome, f"You approved it, so I ran it: `{outcome.text.strip()}`.")
     )
 
 
 async def run_command(stage: DemoStage) -> None:
     outcome = await stage.call("run", {"command": ["wc", "-w", notes_path(stage)]})
     await stage.say(
-        _describe_outcome(outcome, f"A command counted the words: `{outcome.text.strip()}`.")
+        describe_outcome(outcome, f"A command counted the words: `{outcome.text.strip()}`.")
     )
 
 
@@ -251,13 +261,13 @@ async def say_a_lot(stage: DemoStage) -> None:
     outcome = await stage.call("run", {"command": LONG})
     ref = outcome.data.get("outputRef", "nowhere")
     text = f"These are {len(outcome.text)} characters of it; the full output is in `{ref}`."
-    await stage.say(_describe_outcome(outcome, text))
+    await stage.say(describe_outcome(outcome, text))
 
 
 async def take_long(stage: DemoStage) -> None:
     outcome = await stage.call("run", {"command": ["sh", "-c", SLOW]})
     await stage.say(
-        _describe_outcome(outcome, "Six steps, one per second: there was time to stop me.")
+        describe_outcome(outcome, "Six steps, one per second: there was time to stop me.")
     )
 
 
@@ -278,7 +288,7 @@ def _verdict(outcome: ToolOutcome) -> str:
     return "failed" if outcome.category == "nonzero_exit" else "unknown"
 
 
-def _describe_outcome(outcome: ToolOutcome, text: str) -> str:
+def describe_outcome(outcome: ToolOutcome, text: str) -> str:
     """What is said of a call: that it worked, or why it did not."""
     if outcome.ok:
         return text

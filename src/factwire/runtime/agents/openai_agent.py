@@ -35,6 +35,7 @@ from factwire.runtime.provider import (
     StartTurn,
     read_from_facts,
 )
+from factwire.runtime.structured_output import OUTPUT_SCHEMA
 from factwire.runtime.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -194,6 +195,9 @@ def _place(host: str) -> EndpointLocation:
 
 Effort = Literal["none", "minimal", "low", "medium", "high"]
 
+_CONTEXT: Final = ("model", OUTPUT_SCHEMA, "teamState")
+"""Options of a turn that are none of the model's; what a team says is in the prompt as well."""
+
 _OF_A_TURN: Final = ("instructions", "max_tokens", "reasoning_effort", "steps", "temperature")
 
 
@@ -214,9 +218,9 @@ class OpenAIOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     def of_turn(self, values: dict[str, Any]) -> "OpenAIOptions":
         """The options of one turn; raises `TurnFailed`."""
-        unknown = sorted(set(values) - {*_OF_A_TURN, "model"})
+        unknown = sorted(set(values) - {*_OF_A_TURN, *_CONTEXT})
         if unknown:
-            expected = ", ".join(("model", *_OF_A_TURN))
+            expected = ", ".join(("model", OUTPUT_SCHEMA, *_OF_A_TURN))
             raise _invalid(f"expected {expected}, got {', '.join(unknown)}")
         chosen = {name: values[name] for name in _OF_A_TURN if name in values}
         try:
@@ -306,6 +310,7 @@ def _manifest(endpoint: Endpoint) -> CapabilityManifest:
         evidence="no",
         sandbox="yes",
         cost="yes",
+        structured_output="yes",
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 from pydantic_ai import Agent, CallToolsNode, ModelRequestNode, RunContext
-from pydantic_ai.messages import FunctionToolResultEvent, ModelMessage, ModelResponse, UserContent
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolResultEvent, UserContent
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIChatModelSettings
 from pydantic_ai.run import AgentRun
 from pydantic_ai.tools import ToolDefinition
@@ -22,6 +22,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_ai.usage import UsageLimits
 from pydantic_core import SchemaValidator, core_schema
 
+from factwire.facts.json_values import object_at
 from factwire.journal import JournalError
 from factwire.projection.tools import Tool
 from factwire.runtime.agents.openai_agent import (
@@ -46,6 +47,12 @@ from factwire.runtime.agents.openai_input import Past, Window, build_content, de
 from factwire.runtime.agents.openai_limits import BAD_CALLS, MESSAGE_CHARACTERS
 from factwire.runtime.errors import RuntimeRefused, TurnFailed
 from factwire.runtime.provider import StartTurn
+from factwire.runtime.structured_output import (
+    OUTPUT_SCHEMA,
+    OUTPUT_TOOL,
+    is_output_failure,
+    make_pydantic_output,
+)
 from factwire.runtime.toolbox import Toolbox
 from factwire.runtime.toolbox.tool_calls import find_pending_calls
 from factwire.runtime.turn_end import describe_context
@@ -290,6 +297,8 @@ class ModelConversation:
         self._tools = ToolboxTools(progress.toolbox, self._calls)
         self._steps = 0
         self._window: int | None = None
+        self._schema = object_at(turn.options.get(OUTPUT_SCHEMA))
+        self._response: ModelResponse | None = None
         self._refused: tuple[int, float] | None = None
 
     async def hold(self) -> None:
@@ -308,6 +317,8 @@ class ModelConversation:
             async with open_model(self._endpoint, self._options, self._key, self) as model:
                 await self._exchange(model, messages, prompt)
         except MODEL_ERRORS as error:
+            if self._schema is not None and is_output_failure(error, self._response):
+                raise TurnFailed("invalid_output", str(error)) from error
             raise to_turn_failure(error, begun=False, key=self._key) from error
 
     def on_refusal(self, refused: RefusedRequest) -> None:
@@ -360,8 +371,10 @@ class ModelConversation:
                     await self._ask(node, run)
                 elif Agent.is_call_tools_node(node):
                     await self._act(node, run)
+        if self._schema is not None and run.result is not None:
+            self._progress.result["structuredOutput"] = run.result.output
 
-    def _agent(self, model: OpenAIChatModel) -> Agent[None, str]:
+    def _agent(self, model: OpenAIChatModel) -> Agent[None, Any]:
         added = self._options.instructions
         settings = {
             "temperature": self._options.temperature,
@@ -371,6 +384,7 @@ class ModelConversation:
         chosen: Any = {name: value for name, value in settings.items() if value is not None}
         return Agent(
             model,
+            output_type=str if self._schema is None else make_pydantic_output(self._schema),
             deps_type=type(None),
             instructions=instructions(self._host.workspace, self._host.resources, added),
             model_settings=OpenAIChatModelSettings(**chosen),
@@ -379,7 +393,7 @@ class ModelConversation:
             name="factwire",
         )
 
-    async def _ask(self, node: ModelRequestNode[None, str], run: AgentRun[None, str]) -> None:
+    async def _ask(self, node: ModelRequestNode[None, Any], run: AgentRun[None, Any]) -> None:
         self._step()
         answer = ModelAnswer(self._host, self._endpoint, self._calls)
         try:
@@ -395,29 +409,37 @@ class ModelConversation:
             answer.fail(failure)
             raise failure from error
         answer.complete(response)
+        self._response = response
         self._record_metrics(response)
         result = {"turns": self._steps, "stopReason": response.finish_reason}
         self._progress.result = {name: value for name, value in result.items() if value}
 
-    async def _act(self, node: CallToolsNode[None, str], run: AgentRun[None, str]) -> None:
+    async def _act(self, node: CallToolsNode[None, Any], run: AgentRun[None, Any]) -> None:
         with self._progress.hold_tools():
             async with node.stream(run.ctx) as events:
                 async for event in events:
-                    if isinstance(event, FunctionToolResultEvent):
+                    if isinstance(event, ToolResultEvent):
                         self._close(event)
 
-    def _close(self, event: FunctionToolResultEvent) -> None:
-        """Fail a call that never reached the toolbox."""
+    def _close(self, event: ToolResultEvent) -> None:
+        """Fail a call that never reached the toolbox; the call that hands over output need not."""
         call_id = self._calls.take(event.tool_call_id)
-        if call_id is not None:
+        if call_id is None:
+            return
+        if event.part.tool_name == OUTPUT_TOOL and event.part.outcome == "success":
+            self._put(
+                "tool.result", {"summary": "the output fits its schema"}, tool_call_id=call_id
+            )
+        else:
             message = event.part.model_response_str(wrap_if_error=False)[:MESSAGE_CHARACTERS]
             failure = {"failureCategory": self._refusal_reason(event), "message": message}
             self._put("tool.failed", failure, tool_call_id=call_id)
 
-    def _refusal_reason(self, event: FunctionToolResultEvent) -> str:
+    def _refusal_reason(self, event: ToolResultEvent) -> str:
         if self._progress.is_stopping:
             return "cancelled"
-        return "invalid_arguments" if event.part.tool_name in self._tools.names else "unknown_tool"
+        known = {*self._tools.names, OUTPUT_TOOL}
+        return "invalid_arguments" if event.part.tool_name in known else "unknown_tool"
 
     def _step(self) -> None:
         limit = self._options.steps

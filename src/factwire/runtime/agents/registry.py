@@ -1,14 +1,23 @@
 """The registry: agents by configuration and by entry point, each with a sound manifest.
 
-A kind names a callable that makes an agent, an agent itself, or an object that a wrapper knows.
-An agent that cannot be made is a problem with a stable code and never keeps the others from
-running.
+A kind names a factory, an agent itself, or an object that a wrapper knows. A factory is a function
+or a class that takes the settings; nothing else is called, because to call an agent of an SDK that
+no wrapper knows would set it to work. An agent that cannot be made is a problem with a stable code
+and never keeps the others from running.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from importlib.metadata import EntryPoint, entry_points
-from inspect import isclass, isroutine, signature
+from inspect import (
+    Parameter,
+    isasyncgenfunction,
+    isclass,
+    iscoroutinefunction,
+    isgeneratorfunction,
+    isroutine,
+    signature,
+)
 from typing import Any, Final, cast
 
 import msgspec
@@ -58,13 +67,12 @@ _WHERE: Final = (
 def make_agent(settings: AgentSettings, kind: Make | EntryPoint, wrappers: Wrappers) -> Provider:
     """The agent of a kind; raises `AgentError`."""
     loaded = _load_entry_point(kind) if isinstance(kind, EntryPoint) else kind
-    if not (isroutine(loaded) or isclass(loaded)):
+    if not _is_definition(loaded):
         found = _agent_of(loaded, settings, wrappers)
         if found is not None:
             return _require_sound_agent(settings.kind, found)
-    if not callable(loaded):
         raise _not_an_agent_error(settings.kind, loaded, wrappers)
-    result = _call_factory(cast("Make", loaded), settings)
+    result = _call_factory(_require_factory(settings.kind, loaded), settings)
     found = _agent_of(result, settings, wrappers)
     if found is None:
         message = f"expected {settings.kind} to create an agent with a manifest, got {result!r}"
@@ -88,6 +96,43 @@ def _agent_of(there: Any, settings: AgentSettings, wrappers: Wrappers) -> Provid
         if wrapped is not None:
             return wrapped
     return None
+
+
+def _is_definition(loaded: object) -> bool:
+    """Whether this is a function or a class, perhaps with some of its arguments."""
+    while isinstance(loaded, partial):
+        loaded = loaded.func
+    return isroutine(loaded) or isclass(loaded)
+
+
+_WORKS_WHEN_AWAITED: Final = (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)
+
+
+def _require_factory(kind: str, loaded: Any) -> Make:
+    """A function or class that can be called with settings; raises `BrokenEntryPoint` for one that
+    says that it takes something else.
+    """
+    if any(check(loaded) for check in _WORKS_WHEN_AWAITED) or not _may_take_settings(loaded):
+        message = f"expected {kind} to be a factory, def make(settings: AgentSettings), got"
+        raise BrokenEntryPoint(f"{message} {loaded!r}, which was not called")
+    return loaded
+
+
+def _may_take_settings(make: Any) -> bool:
+    """Whether the first parameter is not one of another type."""
+    try:
+        first = next(iter(signature(make).parameters.values()), None)
+    except (TypeError, ValueError):
+        # What is written in C need not say what it takes.
+        return True
+    if first is None or first.annotation is Parameter.empty:
+        return True
+    stated = first.annotation
+    name = stated if isinstance(stated, str) else getattr(stated, "__name__", str(stated))
+    return name.rpartition(".")[2] in _SETTINGS_NAMES
+
+
+_SETTINGS_NAMES: Final = frozenset({AgentSettings.__name__, "Any", "object"})
 
 
 def _call_factory(make: Make, settings: AgentSettings) -> Any:
@@ -149,7 +194,8 @@ def _not_an_agent_error(kind: str, loaded: object, wrappers: Wrappers) -> AgentE
     known = ", ".join(map(_wrapper_name, wrappers()))
     objects = f" or an object of {known}" if known else ""
     return BrokenEntryPoint(
-        f"expected {kind} to be an agent, a callable that creates one{objects}, got {loaded!r}"
+        f"expected {kind} to be an agent, a function or class that creates one{objects}, got "
+        f"{loaded!r}"
     )
 
 

@@ -48,6 +48,7 @@ MANIFEST: Final = CapabilityManifest(
     evidence="no",
     sandbox="yes",
     cost="no",
+    structured_output="no",
 )
 
 

@@ -114,9 +114,57 @@ class RedactionSettings(msgspec.Struct, frozen=True, kw_only=True):
     never_store: tuple[str, ...] = ()
 
 
+ProviderAccounts = Literal["create", "link"]
+
+PROVIDER_ACCOUNTS: Final[tuple[ProviderAccounts, ...]] = ("create", "link")
+
+ProviderRole = Literal["member", "viewer"]
+
+PROVIDER_ROLES: Final[tuple[ProviderRole, ...]] = ("member", "viewer")
+"""What somebody may become by having an account elsewhere: never an admin."""
+
+
+class ProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """An identity provider, by OpenID Connect. With `accounts` "create", whoever it knows gets an
+    account of the `role`; with "link", people connect it to the account that they have. The secret
+    of the client stands in the environment variable `client_secret_env`, never in a file.
+    """
+
+    issuer: str
+    client_id: str
+    client_secret_env: str | None = None
+    title: str | None = None
+    scopes: tuple[str, ...] = ("profile", "email")
+    accounts: ProviderAccounts = "link"
+    role: ProviderRole = "member"
+    domains: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    groups_claim: str = "groups"
+    private_network: bool = False
+
+
+class MailSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The mail server of a Hub, and the address that it sends from. The password stands in the
+    environment variable `password_env`, never in a file.
+    """
+
+    host: str
+    sender: str
+    port: int = 587
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    user: str | None = None
+    password_env: str | None = None
+
+
 class HubSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Where a Hub listens and keeps its records. `url` is the address that people open, `proxies`
-    are the addresses of reverse proxies that report where a request came from.
+    are the addresses of reverse proxies that report where a request came from, `oidc` are the
+    identity providers that people may sign in with. `token_in_url` lets a socket have an access
+    token in its address, and events can be resumed for `event_days`. What has ended is kept for
+    `record_days`, and `approvals_required` people must allow what an agent asks, at least.
+    `push_hosts` and `webhook_hosts` may be sent to although nothing else of their kind may.
+    `runners` is how many Edges the Hub may start for people, by `runner_command`, which gets the
+    variables that `runner_env` names.
     """
 
     host: str = "127.0.0.1"
@@ -126,6 +174,19 @@ class HubSettings(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
+    oidc: dict[str, ProviderSettings] = msgspec.field(default_factory=dict[str, ProviderSettings])
+    token_in_url: bool = False
+    event_days: float = 30.0
+    record_days: float = 90.0
+    approvals_required: int = 1
+    push_hosts: tuple[str, ...] = ()
+    webhook_hosts: tuple[str, ...] = ()
+    mail: MailSettings | None = None
+    runners: int = 0
+    runners_per_person: int = 1
+    runner_idle_seconds: float = 900.0
+    runner_command: tuple[str, ...] = ()
+    runner_env: tuple[str, ...] = ()
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +216,7 @@ _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 _CATEGORY: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _LARGEST_FACTOR: Final = 100
 _HTTP: Final = re.compile(r"https?://[^\s/@]+(/\S*)?")
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 _MOST: Final = 10**9
 _MOST_DAYS: Final = 36_500
 _LAST_PORT: Final = 65_535
@@ -162,9 +224,10 @@ USER_CHARACTERS: Final = 80
 
 
 class InvalidValue(Exception):
-    """A value that cannot be read: what was expected, and whether the type was right."""
+    """A value that cannot be read, or the `member` of a table that cannot, by name and value."""
 
     def __init__(self, expected: str, *, hint: str | None = None, is_type: bool = False) -> None:
+        self.member: tuple[str, Any] | None = None
         self.expected = expected
         self.hint = hint
         self.is_type = is_type
@@ -282,6 +345,17 @@ def read_whole_number(value: Any, base: ValueBase) -> int:
     return number
 
 
+def read_count(value: Any, base: ValueBase) -> int:
+    """A whole number, or none of something."""
+    return 0 if _to_number(value, base) == 0 else read_whole_number(value, base)
+
+
+def read_variables(value: Any, base: ValueBase) -> tuple[str, ...]:
+    return tuple(
+        read_variable(item, base) for item in read_list(value, base, "a list of variables' names")
+    )
+
+
 def seconds(value: Any, base: ValueBase) -> float:
     number = _to_number(value, base)
     if not 0 < number <= _MOST:
@@ -323,12 +397,7 @@ def categories(value: Any, base: ValueBase) -> tuple[str, ...]:
 
 def read_retry(value: Any, base: ValueBase) -> RetryPolicy:
     """A table with the keys that `retry` has."""
-    table, read = options(value, base), _RETRY
-    unknown = sorted(set(table) - set(read))
-    if unknown:
-        raise InvalidValue(f"a table of {', '.join(read)}; not {', '.join(unknown)}")
-    typed = msgspec.structs.replace(base, textual=False)
-    return RetryPolicy(**{name: read[name](values, typed) for name, values in table.items()})
+    return RetryPolicy(**_read_members(options(value, base), _RETRY, base))
 
 
 def read_kind(value: Any, base: ValueBase) -> str:
@@ -350,6 +419,21 @@ def read_http_url(value: Any, base: ValueBase) -> str:
     return value
 
 
+def read_issuer(value: Any, base: ValueBase) -> str:
+    """The address of an issuer, as it must stand in every token."""
+    issuer = read_http_url(value, base)
+    if "?" in issuer or "#" in issuer:
+        raise InvalidValue("an http or https URL without a query and a fragment")
+    return issuer
+
+
+def read_scopes(value: Any, base: ValueBase) -> tuple[str, ...]:
+    scopes = read_texts(value, base)
+    if not all(map(_SCOPE.fullmatch, scopes)):
+        raise InvalidValue("a list of scopes, each without spaces")
+    return scopes
+
+
 def options(value: Any, base: ValueBase) -> dict[str, Any]:
     found = _parse_json(value, "a table") if base.textual and isinstance(value, str) else value
     if not isinstance(found, dict):
@@ -368,6 +452,32 @@ def one_of(*choices: str) -> ValueReader:
     return read
 
 
+def read_mail(value: Any, base: ValueBase) -> MailSettings:
+    """A table with the keys of `MailSettings`."""
+    table = options(value, base)
+    is_complete = {"host", "sender"} <= set(table) <= set(_MAIL)
+    if not is_complete or ("user" in table) != ("password_env" in table):
+        raise InvalidValue(
+            f"a table of {', '.join(_MAIL)}, with host and sender, user and password_env together",
+            hint="put the password into an environment variable and its name into password_env",
+        )
+    return MailSettings(**_read_members(table, _MAIL, base))
+
+
+def _read_members(table: Any, readers: dict[str, ValueReader], base: ValueBase) -> dict[str, Any]:
+    if unknown := sorted(set(table) - set(readers)):
+        raise InvalidValue(f"a table of {', '.join(readers)}; not {', '.join(unknown)}")
+    typed = msgspec.structs.replace(base, textual=False)
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        try:
+            found[name] = readers[name](value, typed)
+        except InvalidValue as wrong:
+            wrong.member = name, value
+            raise
+    return found
+
+
 _RETRY: Final[dict[str, ValueReader]] = {
     "attempts": read_attempts,
     "delay_seconds": seconds,
@@ -376,6 +486,16 @@ _RETRY: Final[dict[str, ValueReader]] = {
     "repeat_effects": read_boolean,
 }
 """What a policy of retries is made of."""
+
+_MAIL: Final[dict[str, ValueReader]] = {
+    "host": read_text,
+    "sender": read_text,
+    "port": read_port,
+    "security": one_of("starttls", "tls", "none"),
+    "user": read_text,
+    "password_env": read_variable,
+}
+"""What a mail server is described by."""
 
 read_mode = one_of(*MODES)
 read_sandbox_mode = one_of(*SANDBOX_MODES)
@@ -511,8 +631,19 @@ def _is_plain_secret(name: str, value: str) -> bool:
 
 PREFIX: Final = "FACTWIRE_"
 
-OTHER_VARIABLES: Final = frozenset({"FACTWIRE_EDGE", "FACTWIRE_LOG_LEVEL", "FACTWIRE_TOKEN"})
-"""Variables that are no settings: which Edge to ask, its token, and how much one logs."""
+OTHER_VARIABLES: Final = frozenset(
+    {
+        "FACTWIRE_DEVICE_SECONDS",
+        "FACTWIRE_EDGE",
+        "FACTWIRE_HUB",
+        "FACTWIRE_LOG_LEVEL",
+        "FACTWIRE_PROCESS",
+        "FACTWIRE_RUNNER_ID",
+        "FACTWIRE_RUNNER_SECRET",
+        "FACTWIRE_TOKEN",
+    }
+)
+"""Variables that are no settings: whom to ask, with what token and how long, logs, and children."""
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -579,6 +710,26 @@ _ROWS: Final = (
     Setting("hub.hosts", read_texts, "Additional host names that a Hub accepts."),
     Setting("hub.origins", read_texts, "Origins whose pages may connect to a Hub."),
     Setting("hub.proxies", read_texts, "Addresses of reverse proxies in front of a Hub."),
+    Setting("hub.runners", read_count, "How many runners a Hub starts; none by default."),
+    Setting("hub.runners_per_person", read_whole_number, "How many of them one person may have."),
+    Setting("hub.runner_idle_seconds", seconds, "After how long without a task a runner stops."),
+    Setting("hub.runner_command", read_command_line, "The command that starts a runner."),
+    Setting("hub.runner_env", read_variables, "Variables of the Hub that the command gets."),
+    Setting("hub.token_in_url", read_boolean, "Let sockets have an access token in their address."),
+    Setting("hub.event_days", read_days, "Remove a Hub's events that are more days old."),
+    Setting("hub.record_days", read_days, "Remove what has ended more days ago from a Hub."),
+    Setting(
+        "hub.approvals_required",
+        read_whole_number,
+        "How many people must allow what an agent asks, at least.",
+    ),
+    Setting("hub.push_hosts", read_texts, "Hosts of further push services, as `host[:port]`."),
+    Setting(
+        "hub.webhook_hosts",
+        read_texts,
+        "Hosts that webhooks may reach although they are not on the public internet.",
+    ),
+    Setting("hub.mail", read_mail, "The mail server of a Hub, as a table."),
 )
 
 SETTINGS: Final[dict[str, Setting]] = {row.key: row for row in _ROWS}
@@ -612,7 +763,28 @@ MCP_SETTINGS: Final[dict[str, Setting]] = {
     )
 }
 
-NAMED: Final = {"agents": AGENT_SETTINGS, "mcp": MCP_SETTINGS}
+PROVIDER_SETTINGS: Final[dict[str, Setting]] = {
+    row.key: row
+    for row in (
+        Setting("issuer", read_issuer, "The issuer, as the provider names itself."),
+        Setting("client_id", read_text, "The id of the Hub at the provider."),
+        Setting("client_secret_env", read_variable, "The variable that contains its secret."),
+        Setting("title", read_text, "What people read on the button; the name by default."),
+        Setting("scopes", read_scopes, "Scopes to ask for beside `openid`."),
+        Setting("accounts", one_of(*PROVIDER_ACCOUNTS), "Whether accounts are created or linked."),
+        Setting("role", one_of(*PROVIDER_ROLES), "The role of accounts that are created."),
+        Setting("domains", read_texts, "Domains of verified e-mail addresses to let in."),
+        Setting("groups", read_texts, "Groups to let in."),
+        Setting("groups_claim", read_text, "The claim that lists somebody's groups."),
+        Setting("private_network", read_boolean, "Whether it may have a private address."),
+    )
+}
+
+NAMED: Final = {
+    "agents": AGENT_SETTINGS,
+    "mcp": MCP_SETTINGS,
+    "hub.oidc": PROVIDER_SETTINGS,
+}
 """Tables of things that have names → the settings of each of them."""
 
 VARIABLES: Final[dict[str, str]] = {row.variable: row.key for row in _ROWS}
@@ -623,17 +795,26 @@ _HINTS: Final = {
     "entry_point": "write it as kind = 'module:name'",
 }
 
-_NAME_HINT: Final = "use at most 32 lowercase letters, digits and hyphens for the name of a server"
+_NAME_HINT: Final = "use at most 32 lowercase letters, digits and hyphens for the name of a"
+_STRICTLY_NAMED: Final = {"mcp": "server", "hub.oidc": "provider"}
 
 
 def find_setting(key: str) -> Setting | None:
     """The setting that a key names; `agents.NAME.model` and its like included."""
     if key in SETTINGS:
         return SETTINGS[key]
-    table, _, rest = key.partition(".")
-    name, _, last = rest.partition(".")
-    is_named = table in NAMED and name and (table != "mcp" or is_server_name(name))
+    table, name, last = split_named(key)
+    is_named = name and (table not in _STRICTLY_NAMED or is_server_name(name))
     return NAMED[table].get(last) if is_named else None
+
+
+def split_named(key: str) -> tuple[str, str, str]:
+    """The table of things with names that a key is about, the name and what is said of it; empty
+    where it is about no such table.
+    """
+    table = next((each for each in NAMED if key == each or key.startswith(f"{each}.")), "")
+    name, _, last = key[len(table) + 1 :].partition(".") if table else ("", "", "")
+    return table, name, last
 
 
 def is_server_name(name: str) -> bool:
@@ -642,10 +823,10 @@ def is_server_name(name: str) -> bool:
 
 def is_group(key: str) -> bool:
     """Whether a key names a table of settings."""
-    parts = key.split(".")
-    if parts[0] in NAMED:
-        return len(parts) <= 2  # noqa: PLR2004
-    return any(known.startswith(f"{key}.") for known in SETTINGS)
+    table, _, last = split_named(key)
+    if table:
+        return not last
+    return any(known.startswith(f"{key}.") for known in (*SETTINGS, *NAMED))
 
 
 def hint_for(key: str) -> str:
@@ -653,10 +834,10 @@ def hint_for(key: str) -> str:
     before, _, last = key.rpartition(".")
     if last in _HINTS and before.startswith("agents."):
         return _HINTS[last]
-    table, _, name = before.partition(".")
-    if table == "mcp" and name and not is_server_name(name):
-        return _NAME_HINT
-    named = NAMED.get(table, {}) if name and "." not in name else {}
+    table, name, _ = split_named(before)
+    if table in _STRICTLY_NAMED and name and not is_server_name(name):
+        return f"{_NAME_HINT} {_STRICTLY_NAMED[table]}"
+    named = NAMED[table] if name and before == f"{table}.{name}" else {}
     known = [f"{before}.{each}" for each in named] if named else [*SETTINGS, *NAMED]
     close = get_close_matches(key, known, 1) or [
         each for each in known if each.rpartition(".")[2] == last

@@ -73,7 +73,7 @@ def describe_value(key: str, value: Any) -> str:
     kind = next((name for known, name in _KINDS.items() if type(value) is known), "something else")
     if isinstance(value, dict | list):
         return kind
-    if key.endswith("api_key_env") or any(map(secret_name, key.split("."))):
+    if key.endswith(("api_key_env", "client_secret_env")) or any(map(secret_name, key.split("."))):
         return f"{kind} that is not shown here"
     text, _ = redact_text(str(value)[:_READ])
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
@@ -220,6 +220,9 @@ def _unknown_key(key: str, value: Any, origin: Origin) -> ConfigurationProblem:
 def _invalid_value(
     key: str, value: Any, origin: Origin, wrong: InvalidValue
 ) -> ConfigurationProblem:
+    if wrong.member is not None:
+        name, value = wrong.member
+        key = f"{key}.{name}"
     return ConfigurationProblem(
         code="wrong_type" if wrong.is_type else "wrong_value",
         where=origin.where or origin.source,

@@ -27,11 +27,13 @@ from factwire.runtime.configuration.configuration import (
     Limits,
     McpServer,
     PolicySettings,
+    ProviderSettings,
     RedactionSettings,
     RetentionSettings,
     SandboxSettings,
     ValueBase,
     find_setting,
+    split_named,
 )
 from factwire.runtime.configuration.layers import (
     PRECEDENCE,
@@ -62,7 +64,6 @@ _GROUPS: Final[dict[str, type[msgspec.Struct]]] = {
     "retry": RetryPolicy,
     "retention": RetentionSettings,
     "redaction": RedactionSettings,
-    "hub": HubSettings,
 }
 
 
@@ -86,7 +87,7 @@ def resolve(layers: tuple[Layer, ...], state_folder: str) -> ResolvedConfigurati
     )
     chosen = _choose_values(values)
     problems = [problem for layer in layers for problem in layer.problems]
-    problems += [*_find_incomplete_agents(chosen), *_find_unclear_servers(chosen)]
+    problems += [*_find_incomplete(chosen), *_find_unclear_servers(chosen)]
     if problems:
         raise ConfigurationError(tuple(problems))
     configuration = _build_configuration(chosen, state_folder)
@@ -112,19 +113,34 @@ def _gather_lists(stronger: LayerValue, weaker: LayerValue) -> LayerValue:
     return LayerValue(stronger.key, value, Origin(stronger.origin.source, ", ".join(places)))
 
 
-def _find_incomplete_agents(chosen: dict[str, LayerValue]) -> list[ConfigurationProblem]:
-    names = {key.split(".")[1]: each for key, each in chosen.items() if key.startswith("agents.")}
+_NEEDED: Final = {
+    ("agents", "kind"): "a kind such as 'claude-code', or an entry point 'module:name'",
+    ("hub.oidc", "issuer"): "the issuer of the identity provider",
+    ("hub.oidc", "client_id"): "the id of the Hub at the identity provider",
+}
+"""What each thing of a table must have → what is expected there."""
+
+
+def _find_incomplete(chosen: dict[str, LayerValue]) -> list[ConfigurationProblem]:
     return [
         ConfigurationProblem(
             code="missing_key",
             where=each.origin.where or each.origin.source,
-            key=f"agents.{name}.kind",
-            expected="a kind such as 'claude-code', or an entry point 'module:name'",
+            key=f"{table}.{name}.{field}",
+            expected=expected,
             got="nothing",
         )
-        for name, each in names.items()
-        if f"agents.{name}.kind" not in chosen
+        for (table, field), expected in _NEEDED.items()
+        for name, each in _first_of_each(table, chosen).items()
+        if f"{table}.{name}.{field}" not in chosen
     ]
+
+
+def _first_of_each(table: str, chosen: dict[str, LayerValue]) -> dict[str, LayerValue]:
+    """Name → something that is said of it."""
+    return {
+        split_named(key)[1]: each for key, each in chosen.items() if key.startswith(f"{table}.")
+    }
 
 
 def _find_unclear_servers(chosen: dict[str, LayerValue]) -> list[ConfigurationProblem]:
@@ -160,6 +176,13 @@ def _build_configuration(chosen: dict[str, LayerValue], state_folder: str) -> Co
             key: values[key] for key in ("workspaces", "worktree", "agent", "user") if key in values
         },
         **{name: group(**_select_below(name, values)) for name, group in _GROUPS.items()},
+        "hub": HubSettings(
+            **{key: value for key, value in _select_below("hub", values).items() if "." not in key},
+            oidc={
+                name: ProviderSettings(**fields)
+                for name, fields in _group_by_name("hub.oidc", values).items()
+            },
+        ),
     }
     return Configuration(**top)
 
@@ -435,7 +458,7 @@ def _build_row(resolved: ResolvedConfiguration, key: str, value: Any, sentence: 
 
 
 def _without_secrets(key: str, value: Any) -> Any:
-    if key.endswith(".api_key_env"):
+    if key.endswith((".api_key_env", ".client_secret_env")):
         return value
     clean, _ = redact_value(msgspec.to_builtins(value))
     return clean
@@ -447,7 +470,9 @@ def _values(resolved: ResolvedConfiguration) -> Iterator[tuple[str, Any, str]]:
         group, dot, name = key.partition(".")
         yield key, settings[group][name] if dot else settings[group], setting.sentence
     for table, known in NAMED.items():
-        for named, fields in sorted(settings[table].items()):
+        group, _, below = table.partition(".")
+        things = settings[group][below] if below else settings[group]
+        for named, fields in sorted(things.items()):
             for name, setting in known.items():
                 key = f"{table}.{named}.{name}"
                 if key in resolved.origins:

@@ -242,12 +242,15 @@ ControlRequest = (
 class DecideReply(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="answer", tag="decided"
 ):
-    """The decision that holds; the same one given twice is no news."""
+    """The decision that holds; the same one given twice is no news. `later` says what it waits for
+    where it has no effect yet, here and in what follows.
+    """
 
     action_id: str
     thread_id: str
     decision: str
     decided_by: str | None = None
+    later: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class CardReply(
@@ -264,6 +267,7 @@ class CancelReply(
 ):
     turn_id: str
     thread_id: str
+    later: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class SteerReply(
@@ -275,6 +279,7 @@ class SteerReply(
     thread_id: str
     turn_id: str
     status: str
+    later: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class WaitingTurn(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

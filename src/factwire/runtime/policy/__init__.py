@@ -30,7 +30,12 @@ from factwire.runtime.policy.policy_request import (
     show_request,
 )
 from factwire.runtime.policy.policy_rules import PolicyRule, RuleError, parse_rule
-from factwire.runtime.policy.request_parts import follow_links, is_readable
+from factwire.runtime.policy.request_parts import (
+    follow_links,
+    has_new_planted_program,
+    is_readable,
+    runs_known_programs,
+)
 
 __all__ = [
     "MODES",
@@ -53,6 +58,7 @@ __all__ = [
     "evaluate",
     "evaluate_asking",
     "follow_links",
+    "has_new_planted_program",
     "hash_request",
     "hash_shown",
     "is_over_broad",
@@ -61,6 +67,7 @@ __all__ = [
     "parse_rule",
     "propose_rule",
     "read_command",
+    "runs_known_programs",
     "show_request",
     "with_remedy",
 ]

@@ -128,6 +128,7 @@ ReasonCode = Literal[
     "unclear_command",
     "unclear_path",
     "unclear_url",
+    "planted_program",
     "rule_deny",
     "plan_mode",
     "dont_ask",
@@ -148,6 +149,7 @@ REASONS: Final[dict[ReasonCode, tuple[PolicyDecision, str]]] = {
     "unclear_command": ("ask", "it is unclear what the command runs"),
     "unclear_path": ("ask", "the path is missing or cannot be normalized"),
     "unclear_url": ("ask", "it is unclear which host the URL refers to"),
+    "planted_program": ("ask", "its name leads to a file that the agent may have written"),
     "rule_deny": ("deny", "a rule denies it"),
     "plan_mode": ("deny", "only reading is allowed while planning"),
     "dont_ask": ("deny", "approval is required, but asking is turned off"),
@@ -196,10 +198,11 @@ class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
     no shell sees. `effect` is what the caller knows of a tool that the table does not. `place`
     is which folders `workspace` and `cwd` are, by device and inode.
 
-    Three things are about the machine, and neither shown nor hashed: `links` are words of a command
-    that lead to another real path, and `folders` those that are folders (`follow_links`; None where
-    nobody has looked); `confined` is whether the command runs in a sandbox from which every file is
-    hidden that a rule denies.
+    Four things are about the machine, and neither shown nor hashed: `links` are words of a command
+    that lead to another real path, `folders` those that are folders (`follow_links`; None where
+    nobody has looked), and `planted` the names of programs that lead to a file which an agent may
+    have written, with that file; `confined` is whether the command runs in a sandbox from which
+    every file is hidden that a rule denies.
     """
 
     tool: str
@@ -214,6 +217,7 @@ class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):
     place: str | None = None
     links: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     folders: frozenset[str] | None = None
+    planted: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     confined: bool = False
 
     @property

@@ -54,6 +54,7 @@ from factwire.runtime.policy.shell_syntax import (
     ShellWord,
     SimpleCommand,
 )
+from factwire.runtime.program_lookup import find_planted_program
 
 PROTECTED: Final[dict[str, str]] = {
     "version control": ".git .gitmodules .gitconfig .gitattributes .hg .hgrc .svn .bzr .jj"
@@ -291,7 +292,16 @@ def is_readable(request: PolicyRequest) -> bool:
     return all(part.unclear != "unclear_command" for part in split_request(request))
 
 
+def runs_known_programs(request: PolicyRequest) -> bool:
+    """Whether a command runs nothing but programs of which it is known what they run."""
+    parts = split_request(request)
+    return all(
+        part.unclear is None and (part.command is None or not part.command.opaque) for part in parts
+    )
+
+
 def _simple_parts(request: PolicyRequest, command: SimpleCommand) -> list[RequestPart]:
+    planted = sorted(_program_names(command) & request.planted.keys())
     run = RequestPart(
         effect="run",
         label=_label(command),
@@ -304,9 +314,17 @@ def _simple_parts(request: PolicyRequest, command: SimpleCommand) -> list[Reques
         shapes=tuple(_path_shapes(request, command)),
         workspace=request.workspace,
         confined=request.confined,
+        unclear="planted_program" if planted else None,
+        why=request.planted[planted[0]] if planted else None,
     )
     files = [part for each in command.redirections for part in _redirection_parts(request, each)]
     return [run, *files] if command.words else files
+
+
+def _program_names(command: SimpleCommand) -> set[str]:
+    """The programs that a command runs, by names without a slash."""
+    names = {each.words[0] for each in (command, *command.also) if each.words}
+    return {name for name in names if name and "/" not in name}
 
 
 def _redirection_parts(request: PolicyRequest, redirection: Redirection) -> list[RequestPart]:
@@ -410,7 +428,11 @@ def follow_links(request: PolicyRequest) -> PolicyRequest:
         return request
     links: dict[str, str] = {}
     folders: set[str] = set()
+    planted: dict[str, str] = {}
     for command in read_command(request.command).commands:
+        for name in _program_names(command):
+            if "\0" not in name and (file := find_planted_program(name, request.workspace)):
+                planted[name] = file
         names = {redirection.path for redirection in command.redirections}
         for text in names | _path_texts(command):
             named = os.path.normpath(os.path.join(request.folder, text))  # noqa: PTH118 - it may be no path
@@ -420,7 +442,16 @@ def follow_links(request: PolicyRequest) -> PolicyRequest:
                 links[text] = real
             if os.path.isdir(real):  # noqa: PTH112 - it may be no path
                 folders.add(text)
-    return msgspec.structs.replace(request, links=links, folders=frozenset(folders))
+    return msgspec.structs.replace(
+        request, links=links, folders=frozenset(folders), planted=planted
+    )
+
+
+def has_new_planted_program(request: PolicyRequest) -> bool:
+    """Whether a name of the command leads to another file of an agent's than when it was followed;
+    looks at the disk.
+    """
+    return request.folders is not None and follow_links(request).planted != request.planted
 
 
 _LONGEST_OVERLAP: Final = 200_000

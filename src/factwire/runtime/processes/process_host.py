@@ -49,6 +49,7 @@ from factwire.runtime.processes.process_spec import (
     Stream,
 )
 from factwire.runtime.processes.running_process import Interrupt, RunningProcess
+from factwire.runtime.program_lookup import list_own_path, note_agent_folders
 from factwire.runtime.sandbox.sandbox import Sandbox, SandboxPlan, describe_missing_sandbox
 from factwire.runtime.sandbox.sandbox_policy import InvalidPolicy, SandboxRefused
 
@@ -72,6 +73,7 @@ class Processes:
     ) -> None:
         folder = Path(data)
         self.workspaces = tuple(Path(workspace) for workspace in workspaces)
+        note_agent_folders(self.workspaces)
         self.records = RecordFolder(folder / "processes")
         self.logs = LogFolder(folder / "logs", blobs)
         private = (folder, *map(Path, hidden))
@@ -160,6 +162,8 @@ class Processes:
         self, spec: ProcessSpec, process_id: str, folder: OpenFolder, plan: SandboxPlan | None
     ) -> Launched:
         environment = child_environment(self._environment, spec.env, spec.own_env_names)
+        if spec.own_path:
+            environment["PATH"] = os.pathsep.join(list_own_path(environment.get("PATH")))
         if plan is not None:
             environment["TMPDIR"] = "/tmp"  # noqa: S108 - private to the sandbox
         program = find_program(spec.argv[0], folder.path, environment)

@@ -23,6 +23,7 @@ from factwire.runtime.processes.process_spec import (
     NotStarted,
     ProgramNotFound,
 )
+from factwire.runtime.program_lookup import is_program
 
 ALLOWED: Final = frozenset(
     {
@@ -49,6 +50,10 @@ def child_environment(
     """The variables of `base` that a program may see, and the `extra` ones."""
     _ensure_sound(extra)
     passed = {name: value for name, value in base.items() if _passes(name, own)}
+    if "PATH" in passed:
+        # A relative or an empty entry would mean whichever folder a program works in.
+        entries = passed["PATH"].split(os.pathsep)
+        passed["PATH"] = os.pathsep.join(entry for entry in entries if entry.startswith("/"))
     return {
         name: value
         for name, value in {**passed, **extra}.items()
@@ -81,20 +86,13 @@ def find_program(name: str, folder: Path, environment: Mapping[str, str]) -> str
     """The absolute path of a program; one with a slash is taken from `folder`."""
     if "/" in name:
         found = folder / name
-        if _runs(found):
+        if is_program(found):
             return str(found)
         raise ProgramNotFound(f"{found} is not an executable program")
     for entry in environment.get("PATH", os.defpath).split(os.pathsep):
-        if entry.startswith("/") and _runs(Path(entry) / name):
+        if entry.startswith("/") and is_program(Path(entry) / name):
             return str(Path(entry) / name)
     raise ProgramNotFound(f"program {name!r} not found on PATH; install it, or use its full path")
-
-
-def _runs(path: Path) -> bool:
-    try:
-        return path.is_file() and os.access(path, os.X_OK)
-    except (OSError, ValueError):
-        return False
 
 
 class OpenFolder(msgspec.Struct, frozen=True, kw_only=True):

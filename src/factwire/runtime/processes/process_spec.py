@@ -153,7 +153,8 @@ StopStep = Literal["interrupt", "terminate", "kill"]
 
 class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One program to run. `cwd` must lie inside an allowed workspace; `folder_id` is which folder
-    that is, as device and inode, where somebody was shown it.
+    that is, as device and inode, where somebody was shown it. With `own_path`, PATH leads to no
+    folder in which agents may write.
     """
 
     argv: tuple[str, ...]
@@ -166,6 +167,7 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     time_limit: float | None = limits.TIME_LIMIT
     sandbox: SandboxPolicy = SandboxPolicy()
     folder_id: str | None = None
+    own_path: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.argv, str):

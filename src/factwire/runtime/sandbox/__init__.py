@@ -30,12 +30,26 @@ from factwire.runtime.sandbox.worktree import (
     add_worktree,
     remove_worktree,
 )
+from factwire.runtime.sandbox.worktree_merge import (
+    MergeAuthor,
+    MergeConflicts,
+    MergePlan,
+    MergeRefused,
+    MergeUnfinished,
+    complete_merge,
+    merge_worktree,
+)
 
 __all__ = [
     "BorrowedRepository",
     "ChangedFile",
     "GitOutput",
     "InvalidPolicy",
+    "MergeAuthor",
+    "MergeConflicts",
+    "MergePlan",
+    "MergeRefused",
+    "MergeUnfinished",
     "NoRepository",
     "Probe",
     "Sandbox",
@@ -50,8 +64,10 @@ __all__ = [
     "WorktreeUnavailable",
     "add_worktree",
     "borrow",
+    "complete_merge",
     "describe_unenforced_rules",
     "diff_workspace",
+    "merge_worktree",
     "probe_sandbox",
     "remove_worktree",
 ]

@@ -8,7 +8,6 @@ import asyncio
 import os
 import platform
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import msgspec
 
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime.policy.policy_rules import PolicyRule
+from factwire.runtime.program_lookup import find_own_program
 from factwire.runtime.sandbox import limits
 from factwire.runtime.sandbox.bubblewrap import (
     BubblewrapOptions,
@@ -175,7 +175,7 @@ def _probe(path: str | None) -> Probe:
         return Probe(
             works=False, reason_code="not_linux", reason="sandboxes are available on Linux only"
         )
-    program = shutil.which(_PROGRAM, path=path)
+    program = find_own_program(_PROGRAM, path)
     if program is None:
         reason = "bwrap not found on PATH; install the package bubblewrap"
         return Probe(works=False, reason_code="bubblewrap_missing", reason=reason)

@@ -20,6 +20,7 @@ import msgspec
 
 from factwire.facts.resources import ChangedFile, FileStatus
 from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.runtime.program_lookup import find_own_program, list_own_path, note_agent_folders
 from factwire.runtime.sandbox import limits
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -39,10 +40,36 @@ class NoRepository(Exception):
 class GitLayout(msgspec.Struct, frozen=True, kw_only=True):
     """`head` is None before the first commit."""
 
+    own: Path
     common: Path
     objects: Path
     head: str | None
     is_sha256: bool
+
+    def resolve(self, ref: str) -> str | None:
+        """The commit that a ref names; None where there is none."""
+        return _resolve((self.own, self.common), ref, limits.REF_DEPTH)
+
+    def is_symbolic(self, ref: str) -> bool:
+        """Whether a ref stands for another one."""
+        place = self.common / ref
+        return place.is_symlink() or _read(place).startswith("ref:")
+
+    def read_head(self) -> str | None:
+        """The ref that is checked out; None where a commit is."""
+        return read_head(self.own)
+
+
+def read_head(folder: Path) -> str | None:
+    """The ref that the HEAD in a folder names."""
+    text = _read(folder / "HEAD").strip()
+    return text.removeprefix("ref:").strip() if text.startswith("ref:") else None
+
+
+def is_branch(ref: str) -> bool:
+    """Whether a ref has the form of a branch's."""
+    is_plain = _REF.fullmatch(ref) is not None and ".." not in ref
+    return is_plain and ref.startswith("refs/heads/") and not ref.endswith((".lock", "/", "."))
 
 
 def find_layout(workspace: Path) -> GitLayout:
@@ -58,7 +85,7 @@ def find_layout(workspace: Path) -> GitLayout:
         raise NoRepository("sparse_checkout")
     head = _resolve((own, common), "HEAD", limits.REF_DEPTH)
     is_sha256 = _is_sha256(common, head)
-    return GitLayout(common=common, objects=objects, head=head, is_sha256=is_sha256)
+    return GitLayout(own=own, common=common, objects=objects, head=head, is_sha256=is_sha256)
 
 
 def _own_folder(workspace: Path) -> Path:
@@ -171,16 +198,18 @@ _ENVIRONMENT: Final = {
 
 
 class GitOutput(msgspec.Struct, frozen=True):
-    """What git said; `complete` is False where it was cut at the bound."""
+    """What git said, and its exit code; `complete` is False where it was cut at the bound."""
 
     data: bytes
     complete: bool
+    code: int = 0
 
 
 class BorrowedRepository:
-    """Git commands that only look. Made by `borrow`."""
+    """Git commands that change nothing but our own objects and index. Made by `borrow`."""
 
     def __init__(self, program: str, folder: Path, workspace: Path, layout: GitLayout) -> None:
+        self.objects = folder / "objects"
         self.head = layout.head
         self.layout = layout
         self.workspace = workspace
@@ -189,16 +218,23 @@ class BorrowedRepository:
         self._environment = {
             **_ENVIRONMENT,
             "HOME": str(folder),
-            "PATH": _absolute_path(),
+            "PATH": os.pathsep.join(list_own_path()),
             "GIT_DIR": str(folder),
             "GIT_WORK_TREE": str(workspace),
             "GIT_INDEX_FILE": str(self.index),
         }
 
     async def run(
-        self, *arguments: str, input_bytes: bytes = b"", limit: int = limits.LISTING_BYTES
+        self,
+        *arguments: str,
+        input_bytes: bytes = b"",
+        limit: int = limits.LISTING_BYTES,
+        codes: tuple[int, ...] = (0,),
+        may_be_cut: bool = False,
     ) -> GitOutput:
-        """Run git; raises `NoRepository` where it fails or takes too long."""
+        """Run git; raises `NoRepository` where it takes too long, ends with another code, or says
+        more than `limit` bytes and may not be cut.
+        """
         process = await asyncio.create_subprocess_exec(
             self._program,
             *arguments,
@@ -216,9 +252,11 @@ class BorrowedRepository:
             raise NoRepository("git_took_too_long") from None
         finally:
             await _end(process)
-        if output.complete and process.returncode != 0:
+        if not output.complete and not may_be_cut:
+            raise NoRepository("too_many_files")
+        if output.complete and process.returncode not in codes:
             raise NoRepository("git_failed")
-        return output
+        return msgspec.structs.replace(output, code=process.returncode or 0)
 
 
 @asynccontextmanager
@@ -228,10 +266,11 @@ async def borrow(
     """A look at the repository of a workspace and at its files, or at those of another folder;
     raises `NoRepository`.
     """
-    program = shutil.which("git", path=_absolute_path())
+    workspace = await run_disk_work(workspace.resolve)
+    note_agent_folders((workspace,))
+    program = find_own_program("git")
     if program is None:
         raise NoRepository("git_missing")
-    workspace = await run_disk_work(workspace.resolve)
     layout = await run_disk_work(find_layout, workspace)
     folder = Path(await run_disk_work(tempfile.mkdtemp, prefix="factwire-git-"))
     try:
@@ -240,12 +279,6 @@ async def borrow(
         yield BorrowedRepository(program, folder, looked_at, layout)
     finally:
         await run_disk_work(shutil.rmtree, folder, ignore_errors=True)
-
-
-def _absolute_path() -> str:
-    """PATH without entries that would be looked up in the workspace."""
-    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(entry for entry in entries if entry.startswith("/"))
 
 
 def _furnish(folder: Path, layout: GitLayout) -> None:
@@ -326,11 +359,14 @@ _GITLINK: Final = b"160000"
 
 
 class WorkspaceDiff(msgspec.Struct, frozen=True, kw_only=True):
-    """`available` says whether git could tell; `reason` is a stable word where it could not."""
+    """`available` says whether git could tell; `reason` is a stable word where it could not. `tree`
+    is git's id of all that is there but files that are too big.
+    """
 
     available: bool
     reason: str | None = None
     base: str | None = None
+    tree: str | None = None
     files: tuple[ChangedFile, ...] = ()
     truncated: bool = False
 
@@ -348,15 +384,18 @@ async def diff_workspace(
     try:
         async with borrow(Path(repository or workspace), files=Path(workspace)) as git:
             head = base or git.head
-            tree, unread = await _snapshot(git, head)
-            diff = await _compare(git, tree, head, limit)
+            start, unread = await take_snapshot(git, head)
+            tree = await git.run("write-tree", "--missing-ok")
+            diff = await _compare(git, start, head, limit)
             files = sorted((*diff.files, *unread), key=lambda file: file.path)
-            return msgspec.structs.replace(diff, files=tuple(files))
+            return msgspec.structs.replace(
+                diff, files=tuple(files), tree=tree.data.decode().strip()
+            )
     except NoRepository as error:
         return WorkspaceDiff(available=False, reason=error.reason)
 
 
-async def _snapshot(git: BorrowedRepository, base: str | None) -> tuple[str, list[ChangedFile]]:
+async def take_snapshot(git: BorrowedRepository, base: str | None) -> tuple[str, list[ChangedFile]]:
     """Take every file into our index; gives what to compare with, and the big files that changed
     for certain without being read.
     """
@@ -416,16 +455,12 @@ async def _find_unread(
 
 async def _base_sizes(git: BorrowedRepository, base: str) -> dict[str, str]:
     listing = await git.run("ls-tree", "-r", "-l", "-z", "--full-tree", base)
-    if not listing.complete:
-        raise NoRepository("too_many_files")
     rows = (os.fsdecode(row).partition("\t") for row in listing.data.split(b"\0") if row)
     return {name: about.split()[-1] for about, _, name in rows}
 
 
 async def _names(git: BorrowedRepository, *arguments: str, only: bytes = b"") -> list[str]:
     listing = await git.run(*arguments)
-    if not listing.complete:
-        raise NoRepository("too_many_files")
     entries = [entry for entry in listing.data.split(b"\0") if entry.startswith(only) and entry]
     # A name with a slash at its end is a repository inside this one.
     paths = [entry.partition(b"\t")[2] if only else entry for entry in entries]
@@ -437,7 +472,7 @@ async def _compare(
 ) -> WorkspaceDiff:
     changes = await _table(git, "--name-status", base)
     lines = await _lines(git, base)
-    text = await git.run(*_PLAIN_DIFF, "--patch", base, "--", limit=limit)
+    text = await git.run(*_PLAIN_DIFF, "--patch", base, "--", limit=limit, may_be_cut=True)
     patches = _patches(text.data, complete=text.complete)
     files: list[ChangedFile] = []
     for at, (word, path) in enumerate(changes):
@@ -457,8 +492,6 @@ async def _compare(
 async def _table(git: BorrowedRepository, form: str, base: str) -> list[tuple[str, str]]:
     output = await git.run(*_PLAIN_DIFF, form, "-z", base, "--")
     fields = [os.fsdecode(field) for field in output.data.split(b"\0")[:-1]]
-    if not output.complete:
-        raise NoRepository("too_many_files")
     return list(zip(fields[::2], fields[1::2], strict=True))
 
 

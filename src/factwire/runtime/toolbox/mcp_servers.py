@@ -18,6 +18,7 @@ import msgspec
 from factwire.runtime.configuration.configuration import McpServer
 from factwire.runtime.policy import PolicyRequest, make_visible
 from factwire.runtime.processes import InvalidSpec, Processes, ProcessSpec
+from factwire.runtime.program_lookup import find_own_program
 from factwire.runtime.provider import Decision, Host
 from factwire.runtime.toolbox.limits import WARNINGS
 from factwire.runtime.toolbox.mcp_content import (
@@ -86,7 +87,7 @@ class McpServerAccess:
         )
         try:
             return ProcessSpec(
-                argv=wanted.command,
+                argv=self._find_argv(),
                 cwd=str(self.host.workspace),
                 env=self._variables,
                 own_env_names=frozenset(self._variables),
@@ -97,6 +98,15 @@ class McpServerAccess:
             )
         except InvalidSpec as error:
             raise build_tool_refusal("server_unavailable", f"{self.name}: {error}") from error
+
+    def _find_argv(self) -> tuple[str, ...]:
+        """The command, of whose name no agent can have written the file."""
+        name, *rest = self.settings.command
+        program = name if "/" in name else find_own_program(name, self._variables.get("PATH"))
+        if program is None:
+            message = f"{self.name}: program {name!r} not found on PATH outside of workspaces"
+            raise build_tool_refusal("server_unavailable", message)
+        return program, *rest
 
     def warn(self, code: str, text: str) -> None:
         """Tell what a person may want to look into, without secrets and not without end."""

@@ -17,7 +17,13 @@ import msgspec
 from factwire.facts import Fact, Ref
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime.action_cards import read_place
-from factwire.runtime.policy import Policy, PolicyRequest, evaluate, follow_links
+from factwire.runtime.policy import (
+    Policy,
+    PolicyRequest,
+    evaluate,
+    follow_links,
+    runs_known_programs,
+)
 from factwire.runtime.processes import (
     InvalidSpec,
     Processes,
@@ -249,11 +255,6 @@ async def run(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
 
     confined = spec.sandbox.mode != "off" and (await processes.sandbox.probe()).works
 
-    async def perform(call: ActiveCall) -> CallResult:
-        if not confined:
-            _warn_unenforced(context, call, spec)
-        return await _Run(context, processes, spec, call).run_to_end()
-
     request = PolicyRequest(
         tool="run",
         workspace=context.workspace,
@@ -263,6 +264,14 @@ async def run(context: ToolContext, args: dict[str, Any]) -> PreparedCall:
         confined=confined,
     )
     request = await run_disk_work(follow_links, request)
+    # What such a program starts by itself, as tar does with gzip, is not the agent's either.
+    spec = msgspec.structs.replace(spec, own_path=runs_known_programs(request))
+
+    async def perform(call: ActiveCall) -> CallResult:
+        if not confined:
+            _warn_unenforced(context, call, spec)
+        return await _Run(context, processes, spec, call).run_to_end()
+
     return PreparedCall(request=request, prompt="Run this command?", perform=perform)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
+from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.projection.actions import Action
 from factwire.runtime.action_cards import bind_place, is_same_place
 from factwire.runtime.mint import FactScope
@@ -22,6 +23,7 @@ from factwire.runtime.policy import (
     build_evaluation_fact,
     evaluate,
     evaluate_asking,
+    has_new_planted_program,
     hash_request,
     show_request,
     with_remedy,
@@ -158,6 +160,9 @@ class Toolbox:
             raise ToolRefused("cancelled", "the call was cancelled")
         if not is_same_place(work.request):
             message = "the workspace or the folder is another one than when this was prepared"
+            raise ToolRefused("place_changed", message)
+        if await run_disk_work(has_new_planted_program, work.request):
+            message = "a program of the command is another file than when this was prepared"
             raise ToolRefused("place_changed", message)
         return await work.perform(call)
 
