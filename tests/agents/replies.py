@@ -42,6 +42,12 @@ def blocks(*parts: Mapping[str, Any], **match: Any) -> Reply:
     return _reply({"blocks": [dict(part) for part in parts]}, match)
 
 
+def costing(reply: Reply, *, tokens_in: int, tokens_out: int) -> Reply:
+    """The same answer, with the tokens that it took."""
+    usage = {"input_tokens": tokens_in, "output_tokens": tokens_out}
+    return {**reply, "response": {**reply["response"], "usage": usage}}
+
+
 def refuses(status: int, message: str, kind: str = "server_error", **match: Any) -> Reply:
     """An error of the model's server; 429 says to come back after a second."""
     return _reply({"error": {"message": message, "type": kind}, "status": status}, match)

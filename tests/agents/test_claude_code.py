@@ -16,7 +16,7 @@ from factwire.sources.claude_code.live import agent
 from tests.agents.conftest import Aimock, Drive
 from tests.agents.driving import AGENT, THREAD, Answer, TurnOutcome
 from tests.agents.homes import AgentHome
-from tests.agents.replies import calls, cut_reply, refuses, says, slowly
+from tests.agents.replies import calls, costing, cut_reply, refuses, says, slowly
 
 pytestmark = pytest.mark.asyncio
 
@@ -42,6 +42,25 @@ def hook_after_commands(home: AgentHome) -> None:
 
 def states(outcome: TurnOutcome) -> dict[str, str | None]:
     return {name.partition(":")[0]: tool.state for name, tool in outcome.state.tools.items()}
+
+
+@pytest.mark.requirement("sources.claude-code.usage")
+async def test_equal_turns_of_a_session_cost_the_same(
+    aimock: Aimock, agent_home: AgentHome, driven: Drive
+):
+    agent_home.anthropic(aimock(costing(says("One word."), tokens_in=1000, tokens_out=500)))
+    async with driven(claude()) as driving:
+        outcomes = [await driving.turn("Say one word.") for _ in range(3)]
+
+    costs = [each.payloads_of("cost.recorded") for each in outcomes]
+    spent = [[row["totalCostUsd"] for row in rows] for rows in costs]
+    assert spent[0][0] > 0
+    assert spent == [spent[0]] * 3
+    usage = outcomes[-1].state.metrics.usage
+    assert (usage.input_tokens, usage.output_tokens) == (3000, 1500)
+    assert usage.total_cost_usd == pytest.approx(3 * spent[0][0])
+    [context] = outcomes[-1].payloads_of("context.resolved")
+    assert (context["totalTokens"], context["contextWindow"]) == (1500, 1_000_000)
 
 
 @pytest.mark.requirement("sources.claude-code.live.session")

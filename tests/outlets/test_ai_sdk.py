@@ -8,6 +8,7 @@ from factwire.facts import Fact
 from factwire.outlets import AiSdkOutlet
 from tests.outlets.gists import encode_facts
 from tests.outlets.stories import ON_FILE, build_turn, facts_on_file
+from tests.outlets.test_outcomes import NAMES, facts_named
 from tests.outlets.test_round_trips import ENDS
 
 ASK = {"actionType": "tool_approval", "prompt": "Deploy?"}
@@ -273,3 +274,29 @@ def test_what_is_joined_late_or_stands_beside_turns_has_a_beginning_and_an_end(o
     kinds = [item["type"] for item in encode_facts(facts, outlet)]
     begin, end = {"ag-ui": ("RUN_STARTED", "RUN_FINISHED"), "ai-sdk": ("start", "finish")}[outlet]
     assert (kinds.count(begin), kinds.count(end)) == (2, 2)
+
+
+_OPENS = {"text-start": "id", "reasoning-start": "id", "tool-input-start": "toolCallId"}
+_CLOSES = {
+    "text-end": "id",
+    "reasoning-end": "id",
+    "tool-input-available": "toolCallId",
+    "tool-output-available": "toolCallId",
+    "tool-output-error": "toolCallId",
+    "tool-output-denied": "toolCallId",
+}
+
+
+@pytest.mark.requirement("outlets.ai-sdk.ends")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_message_that_is_finished_has_no_part_that_still_streams(name: str):
+    streaming: set[str] = set()
+    for chunk in encode_facts(list(facts_named(name)), "ai-sdk"):
+        kind = chunk["type"]
+        if kind in _OPENS:
+            streaming.add(chunk[_OPENS[kind]])
+        elif kind in _CLOSES:
+            streaming.discard(chunk[_CLOSES[kind]])
+        elif kind in ("start", "reset-step"):
+            streaming.clear()
+        assert kind != "finish" or not streaming

@@ -110,3 +110,50 @@ def test_parts_that_are_no_text_are_refs():
     draft = next(fact for fact in facts if fact.event_class == "artifact.changed")
     assert len(draft.ref_ids) == 3
     assert not any("aGk=" in str(fact.payload) for fact in facts)
+
+
+def adk_part(kind: str, **data: Any) -> dict[str, Any]:
+    return {"data": data, "metadata": {"adk_type": kind}}
+
+
+def working(*parts: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    update = status("WORKING")
+    payloads = update["statusUpdate"]["status"]
+    payloads["message"] = {"messageId": "m", "parts": list(parts)}
+    update["statusUpdate"]["metadata"] = metadata
+    return update
+
+
+@pytest.mark.requirement("sources.a2a.data")
+def test_calls_results_thoughts_and_usage_of_adk_are_told_once():
+    call = adk_part("function_call", id="c", name="weather", args={"city": "Bonn"})
+    result = adk_part("function_response", id="c", name="weather", response={"sky": "clear"})
+    thought = {"text": "Hm.", "metadata": {"adk_thought": True}}
+    usage = {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10}
+    spent = {"adk_usage_metadata": usage, "adk_event_id": "e"}
+    artifact = {"artifactId": "a", "parts": [call, result, {"text": "Clear."}]}
+    last = {"artifactUpdate": {"taskId": "t1", "artifact": artifact, "lastChunk": True}}
+    facts = facts_from(
+        SOURCE,
+        status("SUBMITTED"),
+        working(thought, call, **spent),
+        working(result, **spent),
+        last,
+        status("COMPLETED", "Clear."),
+    )
+
+    state = project(facts)
+    assert [(each.tool_name, each.args, each.output) for each in state.tools.values()] == [
+        ("weather", {"city": "Bonn"}, {"sky": "clear"})
+    ]
+    assert len(classes(facts, "tool.started")) == len(classes(facts, "tool.result")) == 1
+    assert (state.metrics.usage.records, state.metrics.usage.total_tokens) == (1, 10)
+    assert len(classes(facts, "reasoning.delta")) == 1
+    assert "Hm." not in str(screen_of(facts)["conversation"])
+
+
+@pytest.mark.requirement("sources.a2a.data")
+def test_data_that_nobody_knows_is_an_artifact():
+    facts = facts_from(SOURCE, working({"data": {"rows": [1]}}), status("COMPLETED"))
+    (artifact,) = project(facts).artifacts.values()
+    assert (artifact.kind, artifact.content_ref is not None) == ("data", True)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from factwire.facts import Fact
+from factwire.projection import project
 from tests.sources import streams
 from tests.sources.odd_fields import spoil_fields
 from tests.sources.recordings import FOLDER, facts_of, screen_of
@@ -133,6 +134,83 @@ def test_a_diff_changes_a_file_when_its_call_is_completed():
     assert only(facts_from(PROMPT, CALL, proposed, END), "file.changed") == []
     (changed,) = only(facts_from(PROMPT, CALL, proposed, done, done, END), "file.changed")
     assert (changed.payload["path"], changed.payload["change"]) == ("a.py", "created")
+
+
+def ends(**held: Any) -> Message:
+    return update("tool_call_update", toolCallId="c", **held)
+
+
+PREVIEW = [{"type": "content", "content": {"type": "text", "text": "because I must"}}]
+
+
+@pytest.mark.requirement("sources.acp.calls")
+def test_what_an_update_leaves_out_is_unchanged():
+    shown = ends(content=[DIFF], title="Write a.py")
+    facts = facts_from(PROMPT, CALL, shown, ends(status="completed", rawOutput="ok"), END)
+    (changed,) = only(facts, "file.changed")
+    assert (changed.payload["path"], changed.payload["addedLines"]) == ("a.py", 1)
+
+
+@pytest.mark.requirement("sources.acp.calls")
+@pytest.mark.parametrize("end", [{}, {"content": []}, {"content": None}])
+def test_what_a_call_shows_before_it_runs_is_the_question_and_no_output(end: Message):
+    question_line = request(
+        0,
+        "session/request_permission",
+        toolCall={"toolCallId": "c", "content": PREVIEW},
+        options=OPTIONS,
+    )
+    yes = result(0, outcome={"outcome": "selected", "optionId": "y"})
+    shown = ends(content=PREVIEW)
+    facts = facts_from(
+        PROMPT, CALL, shown, question_line, yes, ends(status="completed", **end), END
+    )
+    assert only(facts, "tool.output.delta") == []
+    (done,), (question,) = only(facts, "tool.result"), only(facts, "action.required")
+    assert "output" not in done.payload
+    assert question.payload["detail"] == "because I must"
+    assert [each.detail for each in project(facts).actions.values()] == ["because I must"]
+
+
+@pytest.mark.requirement("sources.acp.calls")
+def test_a_call_that_was_denied_reads_denied_though_nothing_more_is_said_of_it():
+    no = result(0, outcome={"outcome": "selected", "optionId": "n"})
+    (failed,) = only(facts_from(PROMPT, CALL, ASK, no, END), "tool.failed")
+    assert failed.payload["failureCategory"] == "permission_denied"
+
+
+@pytest.mark.requirement("sources.acp.calls")
+def test_a_command_in_the_agents_own_terminal_has_its_name_output_and_exit_code():
+    facts = facts_of(FOLDER / "acp" / "codex-acp.jsonl")
+    (failed,) = only(facts, "tool.failed")
+    (progress,) = only(facts, "tool.progress")
+    stated = [failed.payload[name] for name in ("failureCategory", "exitCode", "output")]
+    assert stated == ["nonzero_exit", 3, "out\n"]
+    assert progress.payload == {"agentToolName": "exec_command"}
+
+
+@pytest.mark.requirement("sources.acp.calls")
+def test_the_model_and_what_it_used_are_told():
+    facts = facts_of(FOLDER / "acp" / "codex-acp.jsonl")
+    (chosen,), (cost,) = only(facts, "routing.decided"), only(facts, "cost.recorded")
+    assert chosen.payload == {"model": "gpt-5"}
+    assert (cost.payload["model"], cost.payload["inputTokens"]) == ("gpt-5", 100)
+
+
+@pytest.mark.requirement("sources.acp.calls")
+def test_the_data_of_an_error_is_kept():
+    failed = error_answer(0, -32603, "Internal error")
+    failed["error"]["data"] = {"details": "no such model"}
+    (end,) = only(facts_from(PROMPT, failed), "turn.failed")
+    assert end.payload["errorData"] == {"details": "no such model"}
+
+
+@pytest.mark.requirement("sources.acp.calls")
+def test_sums_that_do_not_grow_are_a_prompts_own():
+    usage = {"inputTokens": 5, "outputTokens": 1}
+    ended = result(0, stopReason="end_turn", usage=usage)
+    facts = facts_from(PROMPT, ended, PROMPT, ended)
+    assert [each.payload["inputTokens"] for each in only(facts, "cost.recorded")] == [5, 5]
 
 
 @pytest.mark.requirement("sources.acp.tools")

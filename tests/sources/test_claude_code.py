@@ -83,7 +83,9 @@ def test_lines_of_one_message_are_parts_of_it_and_none_replaces_another():
 
 
 @pytest.mark.requirement("sources.claude-code.parts")
-@pytest.mark.parametrize("name", ["text", "approval", "edit", "two-turns", "question", "plan"])
+@pytest.mark.parametrize(
+    "name", ["text", "approval", "edit", "two-turns", "question", "plan", "qwen-code"]
+)
 def test_a_stream_shows_the_same_with_its_pieces_and_without(name: str):
     path = FOLDER / "claude-code" / f"{name}.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
@@ -112,6 +114,56 @@ def test_a_process_tells_each_turn_its_own_cost():
     facts = facts_from(PROMPT, INIT, first, PROMPT, INIT, second)
     costs = [f.payload["totalCostUsd"] for f in facts if f.event_class == "cost.recorded"]
     assert costs == [0.5, 0.25]
+
+
+def result_with(total: float, *, turn: int, **models: dict[str, Any]) -> dict[str, Any]:
+    """A result whose sums are of the session and whose own tokens are the turn's."""
+    usage = {"input_tokens": turn, "output_tokens": turn}
+    return {**DONE, "total_cost_usd": total, "usage": usage, "modelUsage": models}
+
+
+def used(tokens: int, cost: float, **fields: Any) -> dict[str, Any]:
+    counts = {"inputTokens": tokens, "outputTokens": tokens, "cacheReadInputTokens": 2 * tokens}
+    return {**counts, "cacheCreationInputTokens": 0, "costUSD": cost, **fields}
+
+
+def costs_of(facts: list[Fact]) -> list[list[Any]]:
+    names = ("model", "inputTokens", "cacheReadTokens", "totalCostUsd")
+    found = [fact.payload for fact in facts if fact.event_class == "cost.recorded"]
+    return [[payload.get(name) for name in names] for payload in found]
+
+
+@pytest.mark.requirement("sources.claude-code.usage")
+def test_each_model_has_its_share_of_a_turn_with_the_tokens_of_caches():
+    first = result_with(0.5, turn=10, m=used(10, 0.5))
+    second = result_with(0.85, turn=10, m=used(20, 0.75), small=used(1, 0.1))
+    third = result_with(0.95, turn=10, m=used(30, 0.85), small=used(1, 0.1))
+    facts = facts_from(PROMPT, INIT, first, PROMPT, INIT, second, PROMPT, INIT, third)
+    assert costs_of(facts) == [
+        ["m", 10, 20, 0.5],
+        ["m", 10, 20, 0.25],
+        ["small", 1, 2, 0.1],
+        ["m", 10, 20, 0.1],
+    ]
+    ends = [fact.payload for fact in facts if fact.event_class == "turn.completed"]
+    assert [end["inputTokens"] for end in ends] == [10, 11, 10]
+    assert project(facts).metrics.usage.total_cost_usd == pytest.approx(0.95)
+
+
+@pytest.mark.requirement("sources.claude-code.usage")
+def test_sums_that_begin_anew_are_the_turns_own():
+    first, second = (result_with(0.5, turn=10, m=used(10, 0.5)) for _ in range(2))
+    facts = facts_from(PROMPT, INIT, first, PROMPT, INIT, second)
+    assert costs_of(facts) == [["m", 10, 20, 0.5]] * 2
+
+
+@pytest.mark.requirement("sources.claude-code.usage")
+def test_the_window_of_a_model_that_is_listed_under_a_longer_name_is_found():
+    spoken = payloads_of("a", text("hi"))
+    spoken["message"]["usage"] = {"input_tokens": 90, "cache_read_input_tokens": 10}
+    listed = {"m[1m]": used(10, 0.5, canonicalModel="m", contextWindow=1000)}
+    facts = facts_from(PROMPT, INIT, spoken, result_with(0.5, turn=10, **listed))
+    assert one(facts, "context.resolved").payload["usagePercent"] == 10.0
 
 
 @pytest.mark.requirement("sources.claude-code.turns")

@@ -6,6 +6,7 @@ import pytest
 
 from factwire.projection import project, transcript
 from factwire.projection.messages import TextPart
+from factwire.sources.langgraph.convert import chunk_line
 from tests.sources.recordings import FOLDER, facts_of, screen_of
 from tests.sources.streams import classes, facts_from
 
@@ -64,6 +65,17 @@ def test_what_a_subgraph_says_stands_in_its_own_transcript():
 def test_a_subgraph_of_a_subgraph_has_its_parent():
     facts = facts_from(SOURCE, START, chunk("updates", {"leaf": {}}, "outer:1", "inner:2"), DONE)
     assert project(facts).tasks["2"].parent_task_id == "1"
+
+
+@pytest.mark.requirement("sources.langgraph.subgraphs")
+@pytest.mark.parametrize("mode", ["tasks", "messages"])
+def test_an_agent_that_a_tool_runs_is_called_by_its_own_name(mode: str):
+    about = {"lc_agent_name": "researcher"}
+    task: dict[str, Any] = {"id": "2", "name": "model", "input": {}, "metadata": about}
+    message = [{"type": "ai", "id": "m", "content": "found"}, about]
+    first = chunk_line(["tools:1"], mode, task if mode == "tasks" else message)
+    (thread,) = project(facts_from(SOURCE, START, first, DONE)).subagents.threads.values()
+    assert thread.name == "researcher"
 
 
 @pytest.mark.requirement("sources.langgraph.modes")

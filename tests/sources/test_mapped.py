@@ -242,6 +242,31 @@ def test_each_element_is_told_for_which_the_conditions_hold():
     assert [fact.payload for fact in facts] == [{"code": "one", "message": "1"}, {"code": "three"}]
 
 
+@pytest.mark.requirement("sources.mapped.ends")
+def test_a_text_whose_end_nobody_tells_is_whole_when_its_turn_completes():
+    rules = """
+[[on]]
+type = "say"
+becomes = "model.delta"
+fields = { delta = "text" }
+[[on]]
+type = "done"
+becomes = "turn.completed"
+[[on]]
+type = "stop"
+becomes = "turn.canceled"
+"""
+    reasons = {
+        end: next(
+            fact.payload.get("finishReason")
+            for fact in facts_from(rules, {"t": "say", "text": "Hi"}, {"t": end})
+            if fact.event_class == "model.completed"
+        )
+        for end in ("done", "stop")
+    }
+    assert reasons == {"done": None, "stop": "cancelled"}
+
+
 SPOKEN = """
 [[on]]
 type = "think"

@@ -100,9 +100,9 @@ class ChunkWriter:
         self.turn_id = ""
         self.names = WireNames()
         self.texts: dict[StreamedText, str] = {}
-        self.drafts: dict[StreamedText, list[str]] = {}
+        self.drafts: dict[StreamedText, tuple[str, list[str]]] = {}
         self.thoughts: dict[str, str] = {}
-        self.inputs: set[str] = set()
+        self.inputs: dict[str, OpenCall] = {}
         self.introduced: set[str] = set()
         self.approvals: set[str] = set()
         self.current = _Step()
@@ -139,7 +139,7 @@ class ChunkWriter:
     def complete_turn(self, fact: Fact | None, usage: dict[str, Any]) -> None:
         reason = text_at(fact.payload, "stopReason", "finishReason") if fact is not None else None
         finish = _FINISHES.get(reason, "other") if reason else "stop"
-        self._drop_open()
+        self._close_open()
         self.emit("finish-step")
         self.emit(
             "finish", finishReason=finish, messageMetadata={"usage": usage} if usage else None
@@ -162,12 +162,24 @@ class ChunkWriter:
         self.emit("abort", reason=reason)
 
     def pause_turn(self) -> None:
-        self._drop_open()
+        self._close_open()
         self.emit("finish-step")
         self.emit("finish", finishReason="tool-calls")
 
+    def _close_open(self) -> None:
+        """A message that is finished has no part that still streams: what goes on, goes on in
+        another one.
+        """
+        for text in list(self.texts):
+            self._end_text(text)
+        for name in self.thoughts.values():
+            self.emit("reasoning-end", id=name)
+        for call in list(self.inputs.values()):
+            self._end_input(call)
+        self._drop_open()
+
     def _drop_open(self) -> None:
-        self.texts, self.drafts, self.thoughts, self.inputs = {}, {}, {}, set()
+        self.texts, self.drafts, self.thoughts, self.inputs = {}, {}, {}, {}
 
     def start_model_request(self, fact: Fact) -> None:
         del fact
@@ -205,19 +217,24 @@ class ChunkWriter:
     def _write_subagent_text(self, fact: Fact, text: StreamedText, delta: str) -> None:
         if text not in self.drafts:
             self._assign_name(text)
-            self.drafts[text] = []
-        self.drafts[text].append(delta)
+            self.drafts[text] = fact.subagent_id or "", []
+        self.drafts[text][1].append(delta)
         fields = {"subagentId": fact.subagent_id, "messageId": self.texts[text], "delta": delta}
         self.data("subagent-delta", fields)
 
     def end_text(self, fact: Fact, text: StreamedText) -> None:
+        del fact
+        self._end_text(text)
+
+    def _end_text(self, text: StreamedText) -> None:
         text_id, draft = self.texts.pop(text, None), self.drafts.pop(text, None)
         if text_id is None:
             return
         if draft is None:
             self.emit("text-end", id=text_id)
             return
-        fields = {"subagentId": fact.subagent_id, "messageId": text_id, "text": "".join(draft)}
+        speaker, pieces = draft
+        fields = {"subagentId": speaker, "messageId": text_id, "text": "".join(pieces)}
         self.data("subagent-text", fields, text_id)
 
     def names_of(self, message_id: str) -> list[str]:
@@ -261,7 +278,7 @@ class ChunkWriter:
     def start_call(self, fact: Fact, call: OpenCall) -> None:
         del fact
         self.introduced.add(call.call_id)
-        self.inputs.add(call.call_id)
+        self.inputs[call.call_id] = call
         self.current.has_more = True
         if call.speaker is not None:
             fields = {"toolCallId": call.call_id, "subagentId": call.speaker}
@@ -274,8 +291,13 @@ class ChunkWriter:
 
     def write_args(self, fact: Fact, call: OpenCall) -> None:
         del fact
-        self.inputs.discard(call.call_id)
-        self.emit("tool-input-available", **_call_fields(call), input=call.args)
+        self._end_input(call)
+
+    def _end_input(self, call: OpenCall) -> None:
+        """The input of a call is whole, or nothing more of it is told for now."""
+        self.inputs.pop(call.call_id, None)
+        chunk = build_chunk(self.version, "tool-input-available", _call_fields(call))
+        self.out.append({**chunk, "input": call.args})
 
     def write_progress(self, fact: Fact, call: OpenCall) -> None:
         self._introduce(fact, call)
@@ -288,13 +310,13 @@ class ChunkWriter:
 
     def finish_call(self, fact: Fact, call: OpenCall, output: Any) -> None:
         self._introduce(fact, call)
-        self.inputs.discard(call.call_id)
+        self.inputs.pop(call.call_id, None)
         chunk = {"type": "tool-output-available", "toolCallId": call.call_id, "dynamic": True}
         self.out.append({**chunk, "output": output})
 
     def fail_call(self, fact: Fact, call: OpenCall, category: str, message: str) -> None:
         self._introduce(fact, call)
-        self.inputs.discard(call.call_id)
+        self.inputs.pop(call.call_id, None)
         if call.is_denied and self.has_chunk_kind("tool-output-denied"):
             self.emit("tool-output-denied", toolCallId=call.call_id)
             return
@@ -309,6 +331,8 @@ class ChunkWriter:
             self._write_action(action, "required", action.payload)
             return
         self._introduce(fact, call)
+        if call.call_id in self.inputs:
+            self._end_input(call)
         self.approvals.add(action.action_id)
         ids = {"approvalId": action.action_id, "toolCallId": call.call_id}
         self.emit("tool-approval-request", **ids, reason=action.prompt)

@@ -162,7 +162,7 @@ async def test_files_are_those_of_the_workspace_and_terminals_are_not_offered(tm
         outcome = await drive.turn("it has files", decide=lambda _action: "approve")
 
     read, wrote, gone, secret, linked, empty, terminal = json.loads(outcome.answers[0])
-    assert (read, wrote) == ({"content": "two\n"}, None)
+    assert (read, wrote) == ({"content": "two\n"}, {})
     assert [each[0] for each in (gone, secret, linked, empty, terminal)] == [
         -32002,
         -32603,
@@ -170,11 +170,22 @@ async def test_files_are_those_of_the_workspace_and_terminals_are_not_offered(tm
         -32603,
         -32601,
     ]
+    assert gone[1] == "Resource not found: gone.md"
     assert "is outside the workspace" in secret[1]
     assert (workspace / "notes.md").read_text("utf-8") == "new\n"
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert [each["path"] for each in outcome.payloads_of("file.changed")] == ["notes.md"]
     assert len(outcome.facts_of_class("action.required")) == 1
+
+
+@pytest.mark.requirement("sources.acp.live.files")
+async def test_an_agent_that_is_offered_no_files_gets_none(tmp_path: Path):
+    async with driven(make_agent(offers_files=False), tmp_path) as drive:
+        (drive.runtime.workspace / "notes.md").write_text("one\ntwo\n", "utf-8")
+        outcome = await drive.turn("it has files", decide=lambda _action: "approve")
+
+    assert [each[0] for each in json.loads(outcome.answers[0])] == [-32601] * 7
+    assert outcome.facts_of_class("file.changed") == []
 
 
 @pytest.mark.requirement("sources.acp.live.files")
@@ -213,7 +224,7 @@ async def test_another_text_than_was_shown_is_asked_about(tmp_path: Path):
         "Allow it to write asked.md?",
         "Allow it to write notes.md?",
     ]
-    assert [each is None for each in json.loads(outcome.answers[0])] == [True, False, True, False]
+    assert [each == {} for each in json.loads(outcome.answers[0])] == [True, False, True, False]
     assert (workspace / "asked.md").read_text("utf-8") == "one\n"
     assert (workspace / "notes.md").read_text("utf-8") == "one\n2\n"
 

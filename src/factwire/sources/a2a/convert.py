@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from factwire.facts.json_values import list_at, object_at, text_at
+from factwire.facts.json_values import list_at, object_at, objects_of, text_at
+from factwire.sources.a2a.data_parts import DataParts, is_thought
 from factwire.sources.kit.fact_builder import FactBuilder, parse_iso_time
 from factwire.sources.source_registry import Source
 
@@ -22,6 +23,7 @@ class A2a:
         self.drafts: dict[str, list[str]] = {}
         self.titles: dict[str, str] = {}
         self.is_waiting = False
+        self.data = DataParts(builder)
 
     def take(self, item: dict[str, Any]) -> None:
         """One response; those of JSON-RPC stand in an envelope."""
@@ -53,6 +55,7 @@ class A2a:
         """A task that is not known yet is one for a remote teammate."""
         if not self.builder.is_open:
             self.builder.begin_turn(prompt)
+            self.data.reset()
         if task_id in self.builder.subagents:
             return
         payload = {"topology": "remote_teammate", "remoteTaskId": task_id}
@@ -85,7 +88,8 @@ def _on_message(a2a: A2a, message: dict[str, Any]) -> None:
     task_id, message_id = text_at(message, "taskId"), text_at(message, "messageId") or "message"
     if task_id is not None:
         a2a.begin_turn(task_id, context=text_at(message, "contextId"))
-    a2a.builder.end_text(message_id, _parts_text(message.get("parts")), subagent_id=task_id)
+    text = _take_parts(a2a, task_id, message_id, message)
+    a2a.builder.end_text(message_id, text, subagent_id=task_id)
     if task_id is None:
         a2a.builder.complete_turn()
 
@@ -96,6 +100,7 @@ def _on_status(a2a: A2a, update: dict[str, Any]) -> None:
     a2a.begin_turn(task_id, context=text_at(update, "contextId"))
     state = (text_at(status, "state") or "").removeprefix("TASK_STATE_")
     text = _add_message(a2a, task_id, object_at(status.get("message")) or {})
+    a2a.data.take_usage(task_id, update)
     handle = _STATES.get(state)
     if handle is None:
         a2a.builder.warn_unknown(f"state {state}", update)
@@ -105,12 +110,23 @@ def _on_status(a2a: A2a, update: dict[str, Any]) -> None:
 
 def _add_message(a2a: A2a, task_id: str, message: dict[str, Any]) -> str | None:
     """The words that come with a state."""
-    text = _parts_text(message.get("parts"))
+    message_id = text_at(message, "messageId") or f"{task_id}:status"
+    text = _take_parts(a2a, task_id, message_id, message)
     if not text:
         return None
-    message_id = text_at(message, "messageId") or f"{task_id}:status"
     a2a.builder.end_text(message_id, text, subagent_id=task_id)
     return text
+
+
+def _take_parts(a2a: A2a, task_id: str | None, message_id: str, message: dict[str, Any]) -> str:
+    """Tell what a message holds besides words; the words."""
+    parts = message.get("parts")
+    for part in objects_of(parts):
+        if is_thought(part) and (thought := text_at(part, "text")):
+            a2a.builder.add_reasoning(message_id, thought, subagent_id=task_id)
+    a2a.data.keep_data(task_id, a2a.data.take_calls(task_id, parts))
+    a2a.data.take_usage(task_id, message)
+    return _parts_text(parts)
 
 
 def _on_submitted(a2a: A2a, task_id: str, text: str | None) -> None:
@@ -180,7 +196,9 @@ def _on_artifact(a2a: A2a, update: dict[str, Any]) -> None:
         text_at(artifact, "name") or a2a.titles.get(artifact_id) or artifact_id
     )
     a2a.drafts[artifact_id].append(_parts_text(artifact.get("parts")))
-    refs = _other_refs(a2a, artifact)
+    others = a2a.data.take_calls(task_id, artifact.get("parts"))
+    a2a.data.take_usage(task_id, update)
+    refs = _other_refs(a2a, artifact, others)
     if refs or update.get("lastChunk") is not True:
         _artifact_fact(a2a, task_id, artifact_id, {"status": "draft"}, refs)
     if update.get("lastChunk") is True:
@@ -203,17 +221,11 @@ def _artifact_fact(
     a2a.builder.add_fact("artifact.changed", fields, ref_ids=refs, **ids)
 
 
-def _other_refs(a2a: A2a, artifact: dict[str, Any]) -> tuple[str, ...]:
+def _other_refs(a2a: A2a, artifact: dict[str, Any], data: list[dict[str, Any]]) -> tuple[str, ...]:
     """Refs of the parts that are no text: bytes and data are kept, an address is its own ref."""
-    parts = [
-        part
-        for part in map(object_at, list_at(artifact.get("parts")) or ())
-        if part and _OTHER & part.keys()
-    ]
-    if not parts:
-        return ()
+    parts = [part for part in objects_of(artifact.get("parts")) if _OTHER & part.keys()]
     held = [raw.encode("utf-8", "replace") for raw in _part_values(parts, "raw")]
-    held += [msgspec.json.encode(part["data"]) for part in parts if part.get("data") is not None]
+    held += [msgspec.json.encode(part["data"]) for part in data]
     return (*map(a2a.builder.keep, held), *_part_values(parts, "url"))
 
 
@@ -229,11 +241,11 @@ def _task_fact(a2a: A2a, task_id: str, event_class: str, **extra_fields: str | N
 
 def _parts_text(parts: object) -> str:
     return "".join(
-        text_at(part, "text") or "" for part in map(object_at, list_at(parts) or ()) if part
+        text_at(part, "text") or "" for part in objects_of(parts) if not is_thought(part)
     )
 
 
-_OTHER: Final = frozenset({"raw", "data", "url"})
+_OTHER: Final = frozenset({"raw", "url"})
 _RESPONSES: Final = {
     "task": _on_task,
     "message": _on_message,
@@ -268,7 +280,10 @@ SOURCE: Final = Source(
         "message, the message of a status": "model.completed, in the teammate's transcript",
         "message without a task": "model.completed, turn.completed",
         "artifactUpdate": "artifact.changed, with a ref to the content once it is complete",
+        "data parts of ADK's calls and results": "tool.started, tool.result",
+        "other data parts": "artifact.changed, with a ref to the content",
+        "adk_thought, adk_usage_metadata": "reasoning.delta, cost.recorded",
         "an error of JSON-RPC": "turn.failed",
     },
-    lacks=("text deltas", "tools", "usage", "the answers"),
+    lacks=("text deltas", "tools and usage of agents other than ADK's", "the answers"),
 )

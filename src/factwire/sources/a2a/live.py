@@ -46,6 +46,7 @@ MANIFEST: Final = CapabilityManifest(
     evidence="no",
     sandbox="no",
     cost="no",
+    structured_output="no",
 )
 
 

@@ -7,7 +7,14 @@ is answered in the other direction, under the id of the request.
 from typing import Any, Final
 
 from factwire.facts.json_values import list_at, object_at, objects_of, text_at, texts_of
-from factwire.sources.acp.session_updates import AcpThread, block_text, take_call, take_update
+from factwire.sources.acp.session_updates import (
+    AcpThread,
+    block_text,
+    content_text,
+    read_exit_code,
+    take_call,
+    take_update,
+)
 from factwire.sources.kit.fact_builder import FactBuilder, OpenTool
 from factwire.sources.kit.file_changes import add_file_change, diff_texts
 from factwire.sources.source_registry import Source
@@ -29,13 +36,15 @@ def ask_permission(thread: AcpThread, action_id: str, params: Params) -> None:
     thread.note_proposals(objects_of(call.get("content")))
     if call_id not in thread.builder.tools and call_id not in thread.closed:
         take_call(thread, {**call, "status": "pending"})
-    title = text_at(call, "title") or thread.titles.get(call_id)
+    earlier = thread.calls.get(call_id)
+    title = text_at(call, "title") or (earlier.title if earlier is not None else None)
     known = thread.builder.tools.get(call_id)
     payload = {
         "actionType": "tool_approval",
         "prompt": f"Allow {title}?" if title else "Allow this call?",
         "toolName": known.name if known is not None else None,
         "args": _describe_call(call, known),
+        "detail": content_text(objects_of(call.get("content"))),
         "options": [
             {
                 "id": text_at(row, "optionId"),
@@ -155,9 +164,8 @@ def on_terminal_released(thread: AcpThread, action_id: str, params: Params, resu
 
 
 def _exit_payload(status: Params) -> Params:
-    code = status.get("exitCode")
-    signal = text_at(status, "signal")
-    return {"status": "exited", "signal": signal, "exitCode": code if type(code) is int else None}
+    code, signal = read_exit_code(status, "exitCode"), text_at(status, "signal")
+    return {"status": "exited", "signal": signal, "exitCode": code}
 
 
 def _answer_options(params: Params) -> list[Params]:
@@ -187,6 +195,7 @@ Request = tuple[str, Message]
 _AUTHENTICATION: Final = -32000
 _CANCELLED: Final = -32800
 _LOADS: Final = ("session/load", "session/resume")
+_OFFERS: Final = ("session/new", *_LOADS, "session/set_config_option")
 _QUIET: Final = frozenset({"$/cancel_request", "elicitation/complete"})
 _CLIENTS: Final = frozenset(
     {
@@ -284,8 +293,12 @@ class Acp:
             self._end(result, error)
         elif error is not None and (request is not None or not self.thread.others):
             _fail_prompt(self.thread, method or "a request", error)
-        elif method == "session/new":
-            self.thread.is_followed(result, item)
+        elif method == "initialize":
+            self.thread.note_agent(object_at(result.get("agentInfo")) or {})
+        elif method in _OFFERS:
+            if method == "session/new":
+                self.thread.is_followed(result, item)
+            self.thread.note_model(result)
 
     def _take_answer_of_client(self, request: Request, result: Message, item: Message) -> None:
         method, params = request
@@ -301,7 +314,7 @@ class Acp:
         if not thread.builder.is_open:
             return
         if error is None:
-            thread.note_usage(object_at(result.get("usage")) or {})
+            thread.note_usage(result)
             thread.end_turn(text_at(result, "stopReason"))
             return
         code, message = error.get("code"), text_at(error, "message") or "the agent failed"
@@ -310,7 +323,7 @@ class Acp:
         else:
             category = "unauthorized" if code == _AUTHENTICATION else "provider_error"
             error_code = code if type(code) is int else None
-            thread.fail_turn(category, message, code=error_code)
+            thread.fail_turn(category, message, code=error_code, errorData=error.get("data"))
 
 
 def _begin_prompt(thread: AcpThread, params: Message) -> None:
@@ -336,8 +349,12 @@ def _on_cancel(thread: AcpThread, params: Message, item: Message) -> None:
 
 
 def _fail_prompt(thread: AcpThread, method: str, error: Message) -> None:
-    message = f"{method}: {text_at(error, 'message') or 'failed'}"
-    thread.builder.add_fact("runtime.warning", {"code": "request_failed", "message": message})
+    payload = {
+        "code": "request_failed",
+        "message": f"{method}: {text_at(error, 'message') or 'failed'}",
+        "errorData": error.get("data"),
+    }
+    thread.builder.add_fact("runtime.warning", payload)
 
 
 def _request_key(item: Message) -> str:

@@ -47,15 +47,23 @@ from factwire.sources.kit.turn_inputs import PromptPart, TextPrompt, prompt_text
 
 VERSION: Final = 1
 
-_CLIENT: Final[Params] = {
-    "protocolVersion": VERSION,
-    "clientCapabilities": {
-        "fs": {"readTextFile": True, "writeTextFile": True},
-        "terminal": False,
-        "elicitation": {"form": {}},
-    },
-    "clientInfo": {"name": "factwire", "title": "Factwire", "version": "1"},
-}
+_SHOWS_TERMINALS: Final = {"terminal_output": True, "terminal_output_delta": True}
+"""Has agents send what commands print in terminals of their own, by a convention of editors."""
+
+
+def _describe_client(*, offers_files: bool) -> Params:
+    return {
+        "protocolVersion": VERSION,
+        "clientCapabilities": {
+            "fs": {"readTextFile": offers_files, "writeTextFile": offers_files},
+            "terminal": False,
+            "elicitation": {"form": {}},
+            "_meta": _SHOWS_TERMINALS,
+        },
+        "clientInfo": {"name": "factwire", "title": "Factwire", "version": "1"},
+    }
+
+
 _HEAD: Final = {"jsonrpc": "2.0"}
 _SIGN_IN: Final = -32000
 _NOT_FOUND: Final = -32002
@@ -74,6 +82,7 @@ class AcpSetup(msgspec.Struct, frozen=True, kw_only=True):
     config: dict[str, str]
     sign_in: str | None
     start_seconds: float
+    offers_files: bool
 
 
 class AcpDriver(TurnDriver):
@@ -148,7 +157,9 @@ class AcpDriver(TurnDriver):
 
     async def _initialize(self, rpc: JsonRpc) -> Params:
         """What the agent is able to do; raises `TurnFailed` for another version."""
-        result = await rpc.call("initialize", _CLIENT)
+        result = await rpc.call(
+            "initialize", _describe_client(offers_files=self._setup.offers_files)
+        )
         if result.get("protocolVersion") != VERSION:
             spoken = result.get("protocolVersion")
             message = f"expected version {VERSION} of the protocol, but the agent uses {spoken!r}"
@@ -189,7 +200,9 @@ class AcpDriver(TurnDriver):
         finally:
             self._is_loading = False
         if isinstance(self.live.converter, Acp):
-            self.live.converter.thread.resume_session(known)
+            thread = self.live.converter.thread
+            thread.resume_session(known, self.live.agent_session_usage)
+            thread.note_model(offered)
         return {"sessionId": known, **offered}
 
     async def _choose_model(self, rpc: JsonRpc, session: str, offered: Params) -> None:
@@ -244,7 +257,7 @@ class AcpDriver(TurnDriver):
             await self._take_question(self._rpc, item)
             return
         await self.live.hear(item)
-        if method in (READ, WRITE):
+        if method in (READ, WRITE) and self._setup.offers_files:
             self._serve(self._take_file_request(self._rpc, item, method))
         else:
             await self._rpc.refuse(item.get("id"), f"{method} is not supported")
@@ -273,8 +286,13 @@ class AcpDriver(TurnDriver):
             try:
                 await rpc.answer(number, await self._files.serve(method, params))
             except ToolRefused as refusal:
-                code = _NOT_FOUND if refusal.category == "not_found" else _FAILED
-                await rpc.refuse(number, str(refusal), code)
+                if refusal.category == "not_found":
+                    # The words by which agents tell a new file from one that they may not read.
+                    path = text_at(params, "path")
+                    message, more = f"Resource not found: {path}", {"data": {"uri": path}}
+                    await rpc.refuse(number, message, _NOT_FOUND, **more)
+                else:
+                    await rpc.refuse(number, str(refusal), _FAILED)
 
     def _serve(self, work: Coroutine[Any, Any, None]) -> None:
         """Beside what the agent says: a person may have to be asked first."""
@@ -318,13 +336,15 @@ MANIFEST: Final = CapabilityManifest(
     artifacts="yes",
     evidence="no",
     sandbox="no",
+    structured_output="no",
 )
 
 
 class AcpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`command` is the program and its arguments. `mode`, `model` and `config` are chosen of what
     the agent offers; `sign_in` is the id of the way in which it is to authenticate; `env` names
-    further variables of ours that it gets.
+    further variables of ours that it gets. Without `offers_files` it reads and writes files itself,
+    and not through Factwire.
     """
 
     command: tuple[str, ...] = ()
@@ -335,6 +355,7 @@ class AcpOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sign_in: str | None = None
     env: tuple[str, ...] = ()
     start_seconds: Annotated[float, msgspec.Meta(gt=0)] = START_SECONDS
+    offers_files: bool = True
     raw: bool = False
 
 
@@ -368,5 +389,6 @@ def agent(settings: AgentSettings) -> AcpAgent:
         config=options.config,
         sign_in=options.sign_in,
         start_seconds=options.start_seconds,
+        offers_files=options.offers_files,
     )
     return AcpAgent(setup, keep_raw=options.raw)

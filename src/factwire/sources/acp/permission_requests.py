@@ -67,7 +67,7 @@ class AcpFiles:
         """Ask no more about edits that a person has allowed."""
         self._allowed += edits
 
-    async def serve(self, method: str, params: Params) -> Params | None:
+    async def serve(self, method: str, params: Params) -> Params:
         """Do what is asked; raises `ToolRefused`."""
         return await (self._read if method == READ else self._write)(params)
 
@@ -79,7 +79,7 @@ class AcpFiles:
         text = await run_disk_work(self._files.text, path)
         return {"content": _cut_lines(text, params.get("line"), params.get("limit"))}
 
-    async def _write(self, params: Params) -> None:
+    async def _write(self, params: Params) -> Params:
         path, after = await self._resolve_path(params), params.get("content")
         if not isinstance(after, str):
             raise ToolRefused("invalid_arguments", "expected the content as text")
@@ -91,6 +91,7 @@ class AcpFiles:
         is_known = is_known and request.place == self._place
         await self._require_leave(request, f"Allow it to write {path}?", is_known=is_known)
         await run_disk_work(self._files.apply, [change])
+        return {}
 
     async def _resolve_path(self, params: Params) -> str:
         path = text_at(params, "path")
@@ -192,7 +193,8 @@ class AcpQuestion(msgspec.Struct, frozen=True, kw_only=True):
     def is_whole(self) -> bool:
         """Whether what a policy sees is all that is asked for: of an edit, the diff is more."""
         call = object_at(self.params.get("toolCall")) or {}
-        return "command" in self.args and not list_at(call.get("content"))
+        rows = objects_of(call.get("content"))
+        return "command" in self.args and not any(text_at(row, "type") == "diff" for row in rows)
 
     def to_request(self) -> PolicyRequest | None:
         """What a policy can judge."""

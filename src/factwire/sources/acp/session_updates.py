@@ -5,6 +5,7 @@ its own. Usage and cost count from the beginning of the session; a turn gets its
 second session on the same connection only one remark is made.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -16,7 +17,37 @@ from factwire.sources.kit.file_changes import add_file_change, diff_texts
 _MOST_COUNTED: Final = 2**53
 _PLACES: Final = 9
 """Decimals of a cost; beyond them is what subtracting floats leaves behind."""
-_COUNTED: Final = ("inputTokens", "outputTokens", "totalTokens")
+_COUNTED: Final = {
+    "inputTokens": "inputTokens",
+    "outputTokens": "outputTokens",
+    "totalTokens": "totalTokens",
+    "thoughtTokens": "reasoningTokens",
+    "cachedReadTokens": "cacheReadTokens",
+    "cachedWriteTokens": "cacheWriteTokens",
+}
+"""What the protocol counts → what facts call it."""
+
+_COUNTS_EACH_PROMPT: Final = frozenset(
+    {"@agentclientprotocol/claude-agent-acp", "@agentclientprotocol/codex-acp"}
+)
+"""Agents whose usage is a prompt's own, although the protocol has it count the session."""
+
+
+class AcpCall(msgspec.Struct):
+    """A call, as far as it was told. An update leaves unchanged what it does not name; what a call
+    shows before it runs is what it would do, and no output.
+    """
+
+    status: str = "pending"
+    title: str | None = None
+    name: str | None = None
+    content: list[dict[str, Any]] = []
+    output: str = ""
+    exit_code: int | None = None
+
+    @property
+    def diffs(self) -> list[dict[str, Any]]:
+        return [row for row in self.content if text_at(row, "type") == "diff"]
 
 
 class OpenPart(msgspec.Struct, frozen=True):
@@ -37,8 +68,7 @@ class AcpThread:
         self.loading: list[dict[str, Any]] | None = None
         self.part: OpenPart | None = None
         self.part_count = 0
-        self.titles: dict[str, str] = {}
-        self.outputs: dict[str, str] = {}
+        self.calls: dict[str, AcpCall] = {}
         self.closed: set[str] = set()
         self.denied: set[str] = set()
         self.commands: dict[str, str] = {}
@@ -46,6 +76,8 @@ class AcpThread:
         self.exits: dict[str, dict[str, Any]] = {}
         self.used: dict[str, int] | None = {}
         self.cost: float | None = 0.0
+        self.model: str | None = None
+        self.counts_each_prompt = False
 
     def note_proposals(self, content: list[dict[str, Any]]) -> None:
         """Remember the diffs that a call comes with: a file that is then written has no other."""
@@ -78,10 +110,31 @@ class AcpThread:
         self.builder.begin_turn(prompt)
         self.closed.clear()
         self.denied.clear()
-        self.outputs.clear()
-        self.titles.clear()
+        self.calls.clear()
         self.proposals.clear()
         self.part_count = 0
+        self._tell_model()
+
+    def note_agent(self, info: dict[str, Any]) -> None:
+        """Who the agent is."""
+        self.counts_each_prompt = text_at(info, "name") in _COUNTS_EACH_PROMPT
+
+    def note_model(self, offered: dict[str, Any]) -> None:
+        """The model that a session works with, among what it offers."""
+        models = object_at(offered.get("models")) or {}
+        rows = objects_of(offered.get("configOptions"))
+        chosen = [
+            text_at(row, "currentValue") for row in rows if text_at(row, "category") == "model"
+        ]
+        model = next(iter(chosen), None) or text_at(models, "currentModelId")
+        if model is not None and model != self.model:
+            self.model = model
+            if self.builder.is_open:
+                self._tell_model()
+
+    def _tell_model(self) -> None:
+        if self.model is not None:
+            self.builder.add_fact("routing.decided", {"model": self.model})
 
     def end_turn(self, stop_reason: str | None) -> None:
         """A prompt is answered."""
@@ -102,9 +155,12 @@ class AcpThread:
         """A session is taken up again; what it has used before is not known."""
         self.loading, self.used, self.cost = [], None, None
 
-    def resume_session(self, session: str) -> None:
-        """A session is taken up again whose history is known."""
+    def resume_session(self, session: str, usage: dict[str, Any] | None) -> None:
+        """A session is taken up again whose history is known, and perhaps what it has used."""
         self.session, self.used, self.cost = session, None, None
+        if usage is not None:
+            self.used = {name: read_count(usage, name) or 0 for name in _COUNTED}
+            self.cost = number_at(usage, "totalCostUsd")
 
     def end_loading(self) -> None:
         """The history of a session that was taken up again is whole."""
@@ -127,6 +183,8 @@ class AcpThread:
         if self.builder.is_open:
             self.end_part()
             self.close_commands()
+            for call_id in [each for each in self.builder.tools if each in self.denied]:
+                self.builder.fail_tool(call_id, "permission_denied", "the call was not allowed")
 
     # Text
 
@@ -154,21 +212,33 @@ class AcpThread:
 
     # Costs
 
-    def note_usage(self, usage: dict[str, Any]) -> None:
-        """Tokens of the session so far; a sum that is smaller than before is no sum of all, and
-        of one that counts from before this stream the share is not known.
+    def note_usage(self, result: dict[str, Any]) -> None:
+        """What a prompt used: by model where the agent says so, or else its share of what the
+        session has used so far.
         """
+        for payload in [*_model_usage(result)] or [self._take_share(result)]:
+            if payload:
+                for name in _COUNTED.values():
+                    if name in payload:
+                        self.builder.usage[name] = self.builder.usage.get(name, 0) + payload[name]
+                self.builder.add_fact("cost.recorded", payload)
+
+    def _take_share(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Sums that are not larger than before count anew; of sums that count from before this
+        stream, the share is not known.
+        """
+        usage = object_at(result.get("usage")) or {}
         sums = {name: value for name in _COUNTED if (value := read_count(usage, name)) is not None}
         if not sums:
-            return
+            return {}
         before, self.used = self.used, sums
-        if before is None:
-            return
-        if any(value < before.get(name, 0) for name, value in sums.items()):
+        so_far = {"agentSessionUsage": {**sums, "totalCostUsd": self.cost}}
+        if self.counts_each_prompt or (before and not _have_grown(sums, before)):
             before = {}
-        payload = {name: value - before.get(name, 0) for name, value in sums.items()}
-        self.builder.usage.update(payload)
-        self.builder.add_fact("cost.recorded", payload)
+        if before is None:
+            return so_far
+        share = {_COUNTED[name]: value - before.get(name, 0) for name, value in sums.items()}
+        return {**share, **so_far}
 
     def note_cost(self, cost: dict[str, Any]) -> None:
         """What the session has cost so far, in dollars or not at all."""
@@ -179,6 +249,36 @@ class AcpThread:
         if self.builder.is_open and before is not None and amount >= before:
             spent = self.builder.usage.get("totalCostUsd", 0) + amount - before
             self.builder.usage["totalCostUsd"] = round(spent, _PLACES)
+
+
+def _have_grown(sums: dict[str, int], before: dict[str, int]) -> bool:
+    grown = [value - before.get(name, 0) for name, value in sums.items()]
+    return min(grown) >= 0 and max(grown) > 0
+
+
+def _model_usage(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What each model was given and gave for a prompt, as Codex and Gemini state it."""
+    quota = object_at((object_at(result.get("_meta")) or {}).get("quota")) or {}
+    for row in objects_of(quota.get("model_usage")):
+        count = object_at(row.get("token_count")) or {}
+        found = {
+            name: value
+            for name, (camel, snake) in _QUOTA_COUNTS.items()
+            if (value := read_count(count, camel)) is not None
+            or (value := read_count(count, snake)) is not None
+        }
+        if found:
+            yield {"model": text_at(row, "model"), **found}
+
+
+_QUOTA_COUNTS: Final = {
+    "inputTokens": ("inputTokens", "input_tokens"),
+    "outputTokens": ("outputTokens", "output_tokens"),
+    "totalTokens": ("totalTokens", "total_tokens"),
+    "reasoningTokens": ("reasoningOutputTokens", "thoughts_tokens"),
+    "cacheReadTokens": ("cachedInputTokens", "cached_tokens"),
+    "cacheWriteTokens": ("cacheWriteInputTokens", "cache_write_tokens"),
+}
 
 
 def read_count(holder: dict[str, Any], name: str) -> int | None:
@@ -269,53 +369,96 @@ def take_call(thread: AcpThread, update: Update) -> None:
     if call_id in thread.closed:
         return
     thread.end_part()
-    _describe_call(thread, call_id, update)
-    content = objects_of(update.get("content"))
-    thread.note_proposals(content)
-    ended = text_at(update, "status") in _ENDS
-    if not ended:
-        _add_output(thread, call_id, _content_text(content))
-        return
-    thread.closed.add(call_id)
-    _ENDS[text_at(update, "status") or ""](thread, call_id, update, content)
+    call = thread.calls.setdefault(call_id, AcpCall())
+    _describe_call(thread, call_id, call, update)
+    if list_at(update.get("content")) is not None:
+        call.content = objects_of(update.get("content"))
+        thread.note_proposals(call.content)
+    call.status = text_at(update, "status") or call.status
+    _take_terminal(thread, call_id, call, update)
+    if call.status in _ENDS:
+        thread.closed.add(call_id)
+        _ENDS[call.status](thread, call_id, call, update)
+    elif call.status == "in_progress":
+        _add_output(thread, call_id, call, content_text(call.content))
 
 
-def _describe_call(thread: AcpThread, call_id: str, update: Update) -> None:
+def _describe_call(thread: AcpThread, call_id: str, call: AcpCall, update: Update) -> None:
     title, args = text_at(update, "title"), update.get("rawInput")
     known = call_id in thread.builder.tools
     thread.builder.start_tool(call_id, text_at(update, "kind"), args or None, title=title)
-    if known and title is not None and title != thread.titles.get(call_id):
-        thread.builder.report_tool_progress(call_id, title=title)
-    if title is not None:
-        thread.titles[call_id] = title
+    news: Update = {}
+    if title is not None and title != call.title:
+        news, call.title = ({"title": title} if known else {}), title
+    if (name := _read_name(update)) is not None and name != call.name:
+        news["agentToolName"] = call.name = name
+    if news:
+        thread.builder.report_tool_progress(call_id, **news)
 
 
-def _add_output(thread: AcpThread, call_id: str, text: str | None) -> None:
-    written = thread.outputs.get(call_id, "")
-    if text is not None and text != written:
-        thread.outputs[call_id] = text
-        thread.builder.add_tool_output(call_id, text.removeprefix(written))
+def _read_name(update: Update) -> str | None:
+    """What the agent itself calls the tool; `kind` is only what sort of tool it is."""
+    meta = object_at(update.get("_meta")) or {}
+    claude = object_at(meta.get("claudeCode")) or {}
+    return text_at(update, "name") or text_at(claude, "toolName") or text_at(meta, "toolName")
 
 
-def _content_text(content: list[Update]) -> str | None:
+def _take_terminal(thread: AcpThread, call_id: str, call: AcpCall, update: Update) -> None:
+    """The output and the end of a command that the agent runs in a terminal of its own."""
+    meta = object_at(update.get("_meta")) or {}
+    for name in ("terminal_output", "terminal_output_delta"):
+        data = text_at(object_at(meta.get(name)) or {}, "data")
+        if data:
+            call.output += data
+            thread.builder.add_tool_output(call_id, data)
+    exited = object_at(meta.get("terminal_exit")) or {}
+    if (code := read_exit_code(exited, "exit_code")) is not None:
+        call.exit_code = code
+
+
+def read_exit_code(holder: Update, name: str) -> int | None:
+    code = holder.get(name)
+    return code if type(code) is int else None
+
+
+def _add_output(thread: AcpThread, call_id: str, call: AcpCall, text: str | None) -> None:
+    if text is not None and text != call.output:
+        delta, call.output = text.removeprefix(call.output), text
+        thread.builder.add_tool_output(call_id, delta)
+
+
+def content_text(content: list[Update]) -> str | None:
     texts = [text for row in content if (text := block_text(row.get("content"))) is not None]
     return "\n".join(texts) or None
 
 
-def _on_completed(thread: AcpThread, call_id: str, update: Update, content: list[Update]) -> None:
-    for row in content:
-        if text_at(row, "type") == "diff":
-            _add_diff(thread, call_id, row)
+def _on_completed(thread: AcpThread, call_id: str, call: AcpCall, update: Update) -> None:
+    for row in call.diffs:
+        _add_diff(thread, call_id, row)
+    title = text_at(update, "title")
+    output = _read_output(call, update)
+    thread.builder.complete_tool(call_id, output, title=title, exitCode=call.exit_code)
+
+
+def _on_failed(thread: AcpThread, call_id: str, call: AcpCall, update: Update) -> None:
+    raw, code = object_at(update.get("rawOutput")) or {}, call.exit_code
+    stated = content_text(objects_of(update.get("content"))) or text_at(raw, "error", "message")
+    ended = None if code is None else f"exit code {code}"
+    if call_id in thread.denied:
+        category, message = "permission_denied", stated or "the call was not allowed"
+    else:
+        category = "tool_error" if code is None else "nonzero_exit"
+        message = stated or ended or "the tool failed"
+    output = _read_output(call, update)
+    thread.builder.fail_tool(call_id, category, message, exitCode=code, output=output)
+
+
+def _read_output(call: AcpCall, update: Update) -> Any:
+    """What a call gave, as its end says it or as it came while it ran."""
     raw = update.get("rawOutput")
-    output = raw if raw is not None else _content_text(content) or thread.outputs.get(call_id)
-    thread.builder.complete_tool(call_id, output, title=text_at(update, "title"))
-
-
-def _on_failed(thread: AcpThread, call_id: str, update: Update, content: list[Update]) -> None:
-    raw = object_at(update.get("rawOutput")) or {}
-    message = _content_text(content) or text_at(raw, "error", "message") or "the tool failed"
-    category = "permission_denied" if call_id in thread.denied else "tool_error"
-    thread.builder.fail_tool(call_id, category, message)
+    if raw is not None:
+        return raw
+    return content_text(objects_of(update.get("content"))) or call.output or None
 
 
 def _add_diff(thread: AcpThread, call_id: str, diff: Update) -> None:
@@ -359,10 +502,12 @@ def _on_options(thread: AcpThread, update: Update) -> None:
         name: text_at(row, "currentValue") for row in rows if row and (name := text_at(row, "id"))
     }
     thread.builder.add_fact("session.updated", {"options": chosen})
+    thread.note_model(update)
 
 
 def _on_info(thread: AcpThread, update: Update) -> None:
-    thread.builder.add_fact("session.updated", {"title": text_at(update, "title")})
+    if (title := text_at(update, "title")) is not None:
+        thread.builder.add_fact("session.updated", {"title": title})
 
 
 def _on_usage(thread: AcpThread, update: Update) -> None:

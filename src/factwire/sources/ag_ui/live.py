@@ -96,6 +96,7 @@ MANIFEST: Final = CapabilityManifest(
     artifacts="yes",
     evidence="no",
     sandbox="no",
+    structured_output="no",
 )
 
 

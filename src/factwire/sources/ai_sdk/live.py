@@ -162,6 +162,7 @@ MANIFEST: Final = CapabilityManifest(
     evidence="yes",
     sandbox="no",
     cost="no",
+    structured_output="no",
 )
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+import msgspec
+
 from factwire.facts.json_values import (
     list_at,
     number_at,
@@ -10,6 +12,12 @@ from factwire.facts.json_values import (
     text_at,
     texts_of,
     whole_number_at,
+)
+from factwire.sources.claude_code.session_usage import (
+    SessionUsage,
+    find_window,
+    read_turn_tokens,
+    to_payloads,
 )
 from factwire.sources.claude_code.system_messages import on_system
 from factwire.sources.claude_code.transcript import (
@@ -296,24 +304,19 @@ def _failure_category(session: ClaudeSession, item: dict[str, Any]) -> str:
 
 
 def _note_usage(session: ClaudeSession, item: dict[str, Any]) -> None:
-    """What this turn used; cost is the sum of the process so far, less the sum before."""
-    usage, total = object_at(item.get("usage")) or {}, number_at(item, "total_cost_usd")
-    spent = None
-    if total is not None:
-        spent = total - session.cost if total >= session.cost else total
-        session.cost = total
-    session.builder.usage = {
-        "inputTokens": _read_tokens(usage, "input_tokens"),
-        "outputTokens": _read_tokens(usage, "output_tokens"),
-    }
-    session.builder.add_fact("cost.recorded", {**session.builder.usage, "totalCostUsd": spent})
-    by_model = object_at(item.get("modelUsage")) or {}
-    own_usage = object_at(by_model.get(session.model or "")) or {}
-    session.builder.report_context(*session.context, whole_number_at(own_usage, "contextWindow"))
-
-
-def _read_tokens(usage: dict[str, Any], name: str) -> int:
-    return whole_number_at(usage, name) or 0
+    """What this turn used, and what the session has used by now, from which the next one counts.
+    Of a session that was resumed and whose sums were not known, a turn's share is not known.
+    """
+    tokens, sums = read_turn_tokens(item), SessionUsage.read(item)
+    before, session.usage = session.usage, sums
+    share = SessionUsage() if before is None else sums.since(before, sum(tokens.values()))
+    payloads = to_payloads(share, tokens)
+    session.builder.usage = {name: sum(payload[name] for payload in payloads) for name in tokens}
+    for payload in payloads[:-1]:
+        session.builder.add_fact("cost.recorded", payload)
+    so_far = msgspec.to_builtins(sums)
+    session.builder.add_fact("cost.recorded", {**payloads[-1], "agentSessionUsage": so_far})
+    session.builder.report_context(*session.context, find_window(item, session.model))
 
 
 class ClaudeCode:

@@ -19,9 +19,11 @@ from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.processes import InputClosed
 from factwire.runtime.provider import Decision, DeliveredSteer
+from factwire.runtime.structured_output import OUTPUT_SCHEMA
 from factwire.sources.claude_code import permission_requests
 from factwire.sources.claude_code.convert import SOURCE, ClaudeCode
 from factwire.sources.claude_code.permission_requests import BACKGROUND_SECONDS, ToolCallPolicy
+from factwire.sources.claude_code.session_usage import SessionUsage
 from factwire.sources.claude_code.transcript import ClaudeSession
 from factwire.sources.kit.limits import FAREWELL_SECONDS, START_SECONDS
 from factwire.sources.kit.live_agent import (
@@ -288,8 +290,10 @@ class ClaudeCodeDriver(TurnDriver):
         not there any more.
         """
         setup, host = self._setup, self.live.host
+        known = SessionUsage.restore(self.live.agent_session_usage)
+        self._session.usage = SessionUsage() if session is None else known
         options = self.live.turn.options
-        model, schema = text_at(options, "model"), object_at(options.get("outputSchema"))
+        model, schema = text_at(options, "model"), object_at(options.get(OUTPUT_SCHEMA))
         argv = setup.to_argv(model=model, schema=schema, session=session)
         names = setup.own_names
         async with open_pipe(host, argv, env=setup.env, own_env_names=names) as pipe:
@@ -474,6 +478,7 @@ MANIFEST: Final = CapabilityManifest(
     evidence="yes",
     sandbox="unknown",
     cost="yes",
+    structured_output="yes",
 )
 
 

@@ -19,6 +19,7 @@ from factwire.facts.json_values import (
     texts_of,
     whole_number_at,
 )
+from factwire.sources.claude_code.session_usage import SessionUsage
 from factwire.sources.kit.fact_builder import FactBuilder
 from factwire.sources.kit.file_changes import add_file_change, diff_hunks, diff_texts
 
@@ -76,7 +77,7 @@ class ClaudeSession:
         self.refused: set[str] = set()
         self.stopping = False
         self.error: str | None = None
-        self.cost = 0.0
+        self.usage: SessionUsage | None = SessionUsage()
         self.model: str | None = None
         self.context: tuple[int, int] = (0, 0)
         self.question_details: Callable[[dict[str, Any]], dict[str, Any]] = _no_details
@@ -135,6 +136,16 @@ class ClaudeSession:
         while len(self.texts) > MESSAGES_KEPT:
             del self.texts[next(iter(self.texts))]
         return f"{message_id}:text:{count}"
+
+    def take_part(self, stream: MessageStream) -> str:
+        """The part of a text that is whole: the one that is being streamed, or else the first that
+        was and is not whole yet. Claude Code says that a text is whole before its block ends, and
+        Qwen Code after all of them.
+        """
+        streamed = (part for part in stream.parts.values() if part in self.builder.messages)
+        part = stream.open_part or next(streamed, None) or self.next_part(stream.message_id)
+        stream.open_part = None
+        return part
 
     def remember_line(self, item: dict[str, Any], message_id: str, calls: list[str]) -> None:
         uuid = text_at(item, "uuid")
@@ -389,8 +400,7 @@ def _add_text_block(
     *,
     aborted: bool,
 ) -> None:
-    part = stream.open_part or session.next_part(stream.message_id)
-    stream.open_part = None
+    part = session.take_part(stream)
     session.builder.end_text(
         stream.message_id,
         text_at(block, "text") or "",

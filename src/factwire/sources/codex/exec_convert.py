@@ -7,6 +7,8 @@ is cumulative over the thread. An `error` item is a remark and not the end; the 
 
 from typing import Any, Final
 
+import msgspec
+
 from factwire.facts.json_values import object_at, objects_of, text_at, texts_of
 from factwire.sources.kit.fact_builder import FactBuilder
 from factwire.sources.source_registry import Source
@@ -22,12 +24,14 @@ _ENDED_AGENTS: Final = {
 
 
 class CodexExec:
-    """Converts one thread."""
+    """Converts one thread. Where `wants_structure`, its answer is JSON by a schema."""
 
     def __init__(self, builder: FactBuilder) -> None:
         self.builder = builder
         self.used: dict[str, int] | None = {}
         self.error: str | None = None
+        self.wants_structure = False
+        self.answer: str | None = None
 
     def take(self, item: dict[str, Any]) -> None:
         kind = text_at(item, "type") or ""
@@ -44,6 +48,14 @@ class CodexExec:
             self.builder.fail_turn("provider_error", error)
 
 
+def read_structure(answer: str | None) -> Any:
+    """The last answer of a turn that was given a schema for it: that is JSON, and no prose."""
+    try:
+        return None if answer is None else msgspec.json.decode(answer)
+    except msgspec.DecodeError:
+        return None
+
+
 def _on_thread(codex: "CodexExec", item: dict[str, Any]) -> None:
     codex.builder.set_ids(session_id=text_at(item, "thread_id"))
 
@@ -57,7 +69,8 @@ def _on_turn(codex: "CodexExec", item: dict[str, Any]) -> None:
 def _on_turn_completed(codex: "CodexExec", item: dict[str, Any]) -> None:
     _note_usage(codex, object_at(item.get("usage")) or {})
     codex.error = None
-    codex.builder.complete_turn()
+    structure = read_structure(codex.answer) if codex.wants_structure else None
+    codex.builder.complete_turn(structuredOutput=structure)
 
 
 def _on_turn_failed(codex: "CodexExec", item: dict[str, Any]) -> None:
@@ -96,7 +109,8 @@ def _on_item(codex: "CodexExec", event: dict[str, Any]) -> None:
 
 def _on_message(codex: "CodexExec", item_id: str, item: dict[str, Any], *, ended: bool) -> None:
     if ended:
-        codex.builder.end_text(item_id, text_at(item, "text") or "")
+        codex.answer = text_at(item, "text") or ""
+        codex.builder.end_text(item_id, codex.answer)
 
 
 def _on_reasoning(codex: "CodexExec", item_id: str, item: dict[str, Any], *, ended: bool) -> None:

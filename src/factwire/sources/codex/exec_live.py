@@ -5,15 +5,19 @@ prompt goes in by standard input, so that no list of processes shows it; the nex
 `exec resume`. It is stopped as a program is, by SIGTERM.
 """
 
-from typing import Any, Final
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, cast
 
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
-from factwire.facts.json_values import text_at
+from factwire.facts.json_values import object_at, text_at
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.provider import Decision
+from factwire.runtime.structured_output import OUTPUT_SCHEMA, to_strict_schema
 from factwire.sources.codex.exec_convert import SOURCE, CodexExec
 from factwire.sources.codex.live import OWN_NAMES, PROGRAM, Sandbox
 from factwire.sources.kit.live_agent import (
@@ -45,6 +49,7 @@ MANIFEST: Final = CapabilityManifest(
     evidence="no",
     sandbox="yes",
     cost="yes",
+    structured_output="yes",
 )
 
 
@@ -87,7 +92,11 @@ class CodexExecDriver(TurnDriver):
         turn, host = self.live.turn, self.live.host
         parts = await read_prompt(turn.prompt, turn.input, host.resources.blobs, images=False)
         prompt = "\n\n".join(prompt_text(each) for each in parts if isinstance(each, TextPrompt))
-        argv = self._command_line()
+        with ExitStack() as files:
+            await self._follow(prompt, self._command_line(files))
+
+    async def _follow(self, prompt: str, argv: list[str]) -> None:
+        host = self.live.host
         async with open_pipe(host, argv, env={}, own_env_names=self._own_names) as pipe:
             self._pipe = pipe
             await pipe.write(prompt.encode("utf-8", "replace"))
@@ -109,15 +118,27 @@ class CodexExecDriver(TurnDriver):
         if self._pipe is not None:
             await self._pipe.stop()
 
-    def _command_line(self) -> list[str]:
+    def _command_line(self, files: ExitStack) -> list[str]:
         known, model = self.live.agent_session, text_at(self.live.turn.options, "model")
         chosen = [] if model is None else ["--model", model]
+        chosen += self._schema_option(files)
         if known is None:
             return [*self._argv, *chosen, "-"]
         if isinstance(self.live.converter, CodexExec):
             # Sums of the thread count from before; which part is this turn's is not known.
             self.live.converter.used = None
         return [*self._argv, *chosen, "resume", known, "-"]
+
+    def _schema_option(self, files: ExitStack) -> list[str]:
+        """The schema of the answer, in a file that lasts as long as the turn."""
+        schema = object_at(self.live.turn.options.get(OUTPUT_SCHEMA))
+        if schema is None:
+            return []
+        cast("CodexExec", self.live.converter).wants_structure = True
+        folder = files.enter_context(TemporaryDirectory(prefix="factwire-schema-"))
+        file = Path(folder) / "output.schema.json"
+        file.write_bytes(msgspec.json.encode(to_strict_schema(schema)))
+        return ["--output-schema", str(file)]
 
     def _note_item(self, item: Item) -> None:
         if isinstance(item, dict) and item.get("type") == "thread.started":

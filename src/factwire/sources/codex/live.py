@@ -19,6 +19,7 @@ from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.policy import PolicyRequest
 from factwire.runtime.provider import Decision, DeliveredSteer
+from factwire.runtime.structured_output import OUTPUT_SCHEMA, to_strict_schema
 from factwire.sources.codex.convert import SOURCE
 from factwire.sources.codex.permission_requests import CodexQuestion, read_question
 from factwire.sources.kit.limits import START_SECONDS
@@ -136,8 +137,8 @@ class CodexDriver(TurnDriver):
         return {"cwd": str(self.live.host.workspace), **self._setup.thread, **own}
 
     async def _start_turn(self, rpc: JsonRpc, prompt: list[PromptPart]) -> None:
-        schema = object_at(self.live.turn.options.get("outputSchema"))
-        own = {} if schema is None else {"outputSchema": schema}
+        schema = object_at(self.live.turn.options.get(OUTPUT_SCHEMA))
+        own = {} if schema is None else {OUTPUT_SCHEMA: to_strict_schema(schema)}
         wanted = {"threadId": self._thread, "input": _to_input(prompt), **self._setup.turn, **own}
         result = await rpc.call("turn/start", wanted)
         self._turn = text_at(object_at(result.get("turn")) or {}, "id") or self._turn
@@ -317,6 +318,7 @@ MANIFEST: Final = CapabilityManifest(
     evidence="no",
     sandbox="yes",
     cost="yes",
+    structured_output="yes",
 )
 
 

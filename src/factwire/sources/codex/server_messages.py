@@ -2,8 +2,6 @@
 
 from typing import Any, Final
 
-import msgspec
-
 from factwire.facts.json_values import (
     list_at,
     number_at,
@@ -12,6 +10,7 @@ from factwire.facts.json_values import (
     text_at,
     whole_number_at,
 )
+from factwire.sources.codex.exec_convert import read_structure
 from factwire.sources.codex.thread_items import (
     CodexSession,
     end_agent,
@@ -70,7 +69,7 @@ def on_turn_completed(session: CodexSession, params: dict[str, Any]) -> None:
     payload = {
         "durationMs": whole_number_at(turn, "durationMs"),
         "stopReason": status or None,
-        "structuredOutput": _read_structure(session),
+        "structuredOutput": read_structure(session.answer) if session.wants_structure else None,
     }
     if status == "interrupted":
         session.builder.cancel_turn("interrupted", **payload)
@@ -80,16 +79,6 @@ def on_turn_completed(session: CodexSession, params: dict[str, Any]) -> None:
         session.builder.fail_turn(category, message, failure_hint(category), **payload)
     else:
         session.builder.complete_turn(**payload)
-
-
-def _read_structure(session: CodexSession) -> Any:
-    """The last answer of a turn that was given a schema for it: that is JSON, and no prose."""
-    if not session.wants_structure or session.answer is None:
-        return None
-    try:
-        return msgspec.json.decode(session.answer)
-    except msgspec.DecodeError:
-        return None
 
 
 def _record_usage(session: CodexSession, params: dict[str, Any], speaker: str | None) -> None:

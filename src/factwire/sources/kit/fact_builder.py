@@ -189,7 +189,12 @@ class FactBuilder:
         self.add_fact("run.status", {"status": "running"})
 
     def complete_turn(self, **extra_fields: Any) -> None:
-        """The turn has done what it was asked."""
+        """The turn has done what it was asked, and said what it had to say: a text whose end a
+        source does not tell is whole.
+        """
+        if self.is_open:
+            for each in [m for m in self.messages.values() if self._ends_with_turn(m.scope)]:
+                self.end_text(each.message_id, part_id=each.part_id)
         self._end_turn("turn.completed", extra_fields, "interrupted", "the turn ended first")
 
     def fail_turn(

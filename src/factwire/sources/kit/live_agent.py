@@ -253,6 +253,13 @@ class LiveTurn:
         sessions = history.agent_sessions if history is not None else None
         return (sessions or {}).get(self.host.scope.agent_id or "")
 
+    @property
+    def agent_session_usage(self) -> dict[str, Any] | None:
+        """What the agent had counted on its session by the end of the last turn that told."""
+        history = self.turn.history
+        usages = history.agent_session_usage if history is not None else None
+        return (usages or {}).get(self.host.scope.agent_id or "")
+
     async def hear(self, item: Item) -> None:
         """Tell one item of the agent; while facts wait to be written, the agent waits too."""
         self.take(item)

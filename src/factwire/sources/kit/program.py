@@ -9,7 +9,6 @@ awaited of it fails whoever waits, with what it said last.
 """
 
 import asyncio
-import shutil
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -31,6 +30,7 @@ from factwire.runtime.processes import (
     ProcessSpec,
     RunningProcess,
 )
+from factwire.runtime.program_lookup import find_own_program
 from factwire.runtime.provider import Host
 from factwire.runtime.sandbox import SandboxPolicy, describe_unenforced_rules
 from factwire.sources.kit.limits import FAREWELL_SECONDS, LINE_BYTES, STDERR_CHARACTERS
@@ -65,7 +65,7 @@ class AgentProgram(msgspec.Struct, frozen=True, kw_only=True):
 
     def find_path(self, wanted: str | None = None) -> str | None:
         """Where it is, if it is there."""
-        there = shutil.which(wanted or self.name)
+        there = find_own_program(wanted or self.name)
         if there is None and wanted is None and (inside := self.packaged()) is not None:
             return str(inside)
         return there
@@ -241,11 +241,11 @@ class JsonRpc:
         await self._send({"id": number, "result": result}, recorded=recorded)
 
     async def refuse(
-        self, number: Any, message: str, code: int = NO_SUCH_METHOD, *, recorded: bool = True
+        self, number: Any, message: str, code: int = NO_SUCH_METHOD, **more: Any
     ) -> None:
-        await self._send(
-            {"id": number, "error": {"code": code, "message": message}}, recorded=recorded
-        )
+        """Answer a request with an error; `more` are its further fields."""
+        error = {"code": code, "message": message, **more}
+        await self._send({"id": number, "error": error}, recorded=True)
 
     async def wait_until(self, done: asyncio.Event) -> None:
         """Wait for something that the program's messages bring about."""

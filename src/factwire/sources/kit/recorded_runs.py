@@ -28,6 +28,7 @@ _HINTS: Final = {
     "provider_unavailable": "Retry the turn later; the problem is at the model's server.",
     "stream_interrupted": "Retry the turn; what it did so far is kept.",
     "step_limit_reached": "Ask it to continue, or allow more steps.",
+    "invalid_output": "Retry the turn, or use another model.",
     "guardrail_tripped": "Rephrase the request, or check the guardrails of the agent.",
 }
 """What helps when a run fails in one of the ways that a recorder can tell apart."""

@@ -113,6 +113,7 @@ _NAMES: Final = {
     "ModelConnectionError": "connection_lost",
     "ModelTimeoutError": "connection_lost",
     "TransportError": "connection_lost",
+    "InvalidOutput": "invalid_output",
     "MaxTurnsExceeded": "step_limit_reached",
     "UsageLimitExceeded": "step_limit_reached",
     "GraphRecursionError": "step_limit_reached",

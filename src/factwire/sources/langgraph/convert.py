@@ -150,28 +150,31 @@ class LangGraph:
         if handle is None:
             self.builder.warn_unknown(f"mode {mode}", item)
             return
-        handle(self, self.find_speaker(texts_of(item.get("ns"))), data)
+        handle(self, self.find_speaker(texts_of(item.get("ns")), data), data)
 
     def finish(self) -> None:
         self.run.finish()
 
-    def find_speaker(self, namespace: list[str]) -> str | None:
-        """The subagent of a namespace; each level of it begins when it is first seen."""
+    def find_speaker(self, namespace: list[str], data: object) -> str | None:
+        """The subagent of a namespace; each level of it begins when it is first seen. The innermost
+        is called as the agent that speaks there, where LangChain names it, or else as its node.
+        """
         parent = None
         for level in namespace:
             node, _, task_id = level.partition(":")
             task_id = task_id or node
             if task_id not in self.builder.subagents:
-                self._begin_subgraph(task_id, node, parent)
+                agent = _read_agent_name(data) if level == namespace[-1] else None
+                self._begin_subgraph(task_id, agent or node, parent)
             parent = task_id
         return parent
 
-    def _begin_subgraph(self, task_id: str, node: str, parent: str | None) -> None:
+    def _begin_subgraph(self, task_id: str, name: str, parent: str | None) -> None:
         self.builder.start_subagent(
-            task_id, task_id=task_id, title=node, name=node, parentTaskId=parent
+            task_id, task_id=task_id, title=name, name=name, parentTaskId=parent
         )
         self.tasks.pop(task_id, None)
-        payload = {"title": node}
+        payload = {"title": name}
         self.builder.add_fact("task.started", payload, task_id=task_id, subagent_id=task_id)
 
     def ask_person(self, interrupt: dict[str, Any], subagent_id: str | None = None) -> None:
@@ -207,6 +210,19 @@ class LangGraph:
             self.builder.add_fact(
                 f"task.{outcome}", extra_fields, task_id=task_id, subagent_id=speaker
             )
+
+
+def _read_agent_name(data: object) -> str | None:
+    """The name that an agent was created with, as tasks and messages of it have it."""
+    holder = object_at(data)
+    rows = list_at(data) or ()
+    metadata = (
+        holder.get("metadata") if holder is not None else (rows[1] if len(rows) > 1 else None)
+    )
+    return text_at(object_at(metadata) or {}, _AGENT_NAME)
+
+
+_AGENT_NAME: Final = "lc_agent_name"
 
 
 def _action_type(value: object) -> str:
@@ -404,4 +420,6 @@ def _to_task(data: object) -> dict[str, Any]:
     value = object_at(data) or {}
     names = ("id", "name", "error", "interrupts")
     task = {name: to_json(value[name]) for name in names if name in value}
+    if (agent := _read_agent_name(value)) is not None:
+        task["metadata"] = {_AGENT_NAME: agent}
     return {**task, "result": {}} if any(name in value for name in _ENDED) else task

@@ -16,6 +16,7 @@ from factwire.facts.json_values import list_at, object_at, text_at
 from factwire.runtime.agents import InvalidAgent
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.provider import Provider
+from factwire.runtime.structured_output import OUTPUT_SCHEMA
 from factwire.sources.kit.live_agent import LiveAgent, LiveTurn
 from factwire.sources.kit.sdk_turn import SdkDriver, Verdict, is_instance_of, read_sdk_options
 from factwire.sources.kit.sdk_values import to_json
@@ -37,14 +38,18 @@ _STEPS: Final = 100
 """Steps of a graph in one run, if the owner does not say otherwise."""
 
 _MESSAGES: Final = "messages"
+_STRUCTURE: Final = "structured_response"
+"""Where agents of LangChain leave what their `response_format` asks for."""
 
 
 class LangGraphOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`input_key` is where the prompt goes in the state of a graph that has no `messages`;
-    `recursion_limit` bounds its steps; `raw` keeps items that are not known.
+    `output_key` is where it leaves structured output; `recursion_limit` bounds its steps; `raw`
+    keeps items that are not known.
     """
 
     input_key: str | None = None
+    output_key: str = _STRUCTURE
     recursion_limit: int = _STEPS
     raw: bool = False
 
@@ -57,7 +62,7 @@ class LangGraphAgent(LiveAgent):
         self.input_key = self.options.input_key or _find_input_key(graph)
         self._graph = graph
         self._ready: Any = None
-        super().__init__(SOURCE, _make_manifest(graph), keep_raw=self.options.raw)
+        super().__init__(SOURCE, _make_manifest(graph, self.options), keep_raw=self.options.raw)
 
     @property
     def graph(self) -> Any:
@@ -76,8 +81,11 @@ class LangGraphDriver(SdkDriver):
     def __init__(self, live: LiveTurn, owner: LangGraphAgent) -> None:
         super().__init__(live)
         self._owner = owner
+        self._schema = object_at(live.turn.options.get(OUTPUT_SCHEMA))
+        self._output: Any = None
+        output = {} if self._schema is None else {"output_schema": self._schema}
         self._config: Any = {
-            "configurable": {"thread_id": live.turn.thread_id},
+            "configurable": {"thread_id": live.turn.thread_id, **output},
             "recursion_limit": owner.options.recursion_limit,
         }
 
@@ -88,8 +96,9 @@ class LangGraphDriver(SdkDriver):
             self.live.take(interruption_line(interrupts))
             decisions = await self.wait_for_verdicts(each.id for each in interrupts)
             state = await self._stream_run(_resume_command(interrupts, decisions), decisions)
-        speaks = self._owner.input_key == _MESSAGES
-        self.live.take(completion_line(None if speaks else state.values))
+        if self._schema is None and self._owner.input_key != _MESSAGES:
+            self._output = state.values
+        self.live.take(completion_line(self._output))
 
     async def _stream_run(
         self, start: object, decisions: dict[str, Verdict] | None
@@ -99,8 +108,16 @@ class LangGraphDriver(SdkDriver):
         chunks = graph.astream(start, self._config, stream_mode=list(STREAM_MODES), subgraphs=True)
         async with aclosing(chunks):
             async for namespace, mode, data in chunks:
+                if self._schema is not None and mode == "updates" and not namespace:
+                    self._note_output(data)
                 await self.live.hear(chunk_line(namespace, mode, data))
         return await graph.aget_state(self._config)
+
+    def _note_output(self, updates: object) -> None:
+        """What a node leaves as the output; what the state has of an earlier turn is none."""
+        for update in map(object_at, (object_at(updates) or {}).values()):
+            if update is not None and self._owner.options.output_key in update:
+                self._output = update[self._owner.options.output_key]
 
     async def _make_input(self) -> dict[str, Any]:
         """What is asked now, with what was said before where the graph does not know it."""
@@ -196,7 +213,7 @@ def _find_input_key(graph: Any) -> str:
     )
 
 
-def _make_manifest(graph: Any) -> CapabilityManifest:
+def _make_manifest(graph: Any, options: LangGraphOptions) -> CapabilityManifest:
     name = getattr(graph, "name", None)
     return CapabilityManifest(
         agent_id=SOURCE.name,
@@ -216,4 +233,5 @@ def _make_manifest(graph: Any) -> CapabilityManifest:
         evidence="no",
         sandbox="no",
         cost="no",
+        structured_output="yes" if options.output_key in graph.channels else "no",
     )

@@ -178,6 +178,7 @@ MANIFEST: Final = CapabilityManifest(
     resume="no",
     evidence="no",
     sandbox="no",
+    structured_output="no",
 )
 """What holds for every program; a mapping adds the rest."""
 

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
+from factwire.facts.json_values import object_at
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.provider import Provider
+from factwire.runtime.structured_output import OUTPUT_SCHEMA, OutputSchema, to_strict_schema
 from factwire.sources.kit.live_agent import LiveAgent, LiveTurn
 from factwire.sources.kit.recorded_runs import parse_arguments
 from factwire.sources.kit.sdk_turn import SdkDriver, Verdict, is_instance_of, read_sdk_options
@@ -77,15 +79,20 @@ class OpenAiAgentDriver(SdkDriver):
     async def follow(self) -> None:
         known = self._owner.memory.recall(self.live.turn)
         self._owner.memory.forget(self.live.turn)
-        agent = known.agent if known else self._owner.agent
+        speaker = known.agent if known else self._owner.agent
+        agent = self._with_output_type(speaker)
         result = await self._stream_run(agent, await self._make_input(known), None)
         while result.interruptions:
             decisions = await self._wait_for_decisions(result)
             result = await self._stream_run(agent, _apply_decisions(result, decisions), decisions)
-        self._owner.memory.keep(
-            self.live.turn, _ThreadState(result.to_input_list(), result.last_agent)
-        )
+        last = speaker if result.last_agent is agent else result.last_agent
+        self._owner.memory.keep(self.live.turn, _ThreadState(result.to_input_list(), last))
         self.live.take(completion_line(result.final_output))
+
+    def _with_output_type(self, agent: Any) -> Any:
+        """The agent, with the output that the turn asks for."""
+        schema = object_at(self.live.turn.options.get(OUTPUT_SCHEMA))
+        return agent if schema is None else agent.clone(output_type=_make_output_type(schema))
 
     async def _make_input(self, known: _ThreadState | None) -> list[Any]:
         """The conversation so far, and what is asked now."""
@@ -144,6 +151,37 @@ def wrap(loaded: object, settings: AgentSettings) -> Provider | None:
     )
 
 
+def _make_output_type(schema: dict[str, Any]) -> Any:
+    """A schema as the SDK takes it, which has the model answer with JSON and hands that over."""
+    from agents import AgentOutputSchemaBase, ModelBehaviorError  # noqa: PLC0415 - as above
+
+    wanted = OutputSchema(schema)
+
+    class InvalidOutput(ModelBehaviorError):
+        """An answer that does not fit; its category goes by this name."""
+
+    class TurnOutput(AgentOutputSchemaBase):
+        def is_plain_text(self) -> bool:
+            return False
+
+        def name(self) -> str:
+            return "turn_output"
+
+        def json_schema(self) -> dict[str, Any]:
+            return to_strict_schema(schema)
+
+        def is_strict_json_schema(self) -> bool:
+            return True
+
+        def validate_json(self, json_str: str) -> Any:
+            try:
+                return wanted.read(msgspec.json.decode(json_str))
+            except ValueError as error:
+                raise InvalidOutput(str(error)) from error
+
+    return TurnOutput()
+
+
 def _apply_decisions(result: "RunResultStreaming", decisions: dict[str, Verdict]) -> Any:
     """The state that the run goes on from."""
     state = result.to_state()
@@ -180,4 +218,5 @@ def _make_manifest(agent: Any) -> CapabilityManifest:
         evidence="yes",
         sandbox="no",
         cost="no",
+        structured_output="yes",
     )

@@ -490,6 +490,7 @@ MANIFEST: Final = CapabilityManifest(
     evidence="no",
     sandbox="no",
     cost="yes",
+    structured_output="no",
 )
 
 

@@ -5,13 +5,22 @@ results, and that waits for the decision. So the agent need not be made for defe
 run does not end at them.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from factwire.facts import CapabilityManifest, Streaming
+from factwire.facts.json_values import object_at
 from factwire.runtime.configuration import AgentSettings
 from factwire.runtime.provider import Provider
+from factwire.runtime.structured_output import (
+    OUTPUT_SCHEMA,
+    InvalidOutput,
+    is_output_failure,
+    make_pydantic_output,
+)
 from factwire.sources.kit.live_agent import LiveAgent, LiveTurn
 from factwire.sources.kit.recorded_runs import parse_arguments
 from factwire.sources.kit.sdk_turn import SdkDriver, Verdict, is_instance_of, read_sdk_options
@@ -71,6 +80,13 @@ class PydanticAiDriver(SdkDriver):
         past = _to_messages(past_messages(turn)) if known is None else known
         prompt = await self._read_prompt()
         self.begin_run()
+        with self._watch_output():
+            await self._follow_events(prompt, past)
+
+    async def _follow_events(
+        self, prompt: "str | list[UserContent]", past: "list[ModelMessage]"
+    ) -> None:
+        owner, turn = self._owner, self.live.turn
         async with owner.agent.run_stream_events(
             prompt, message_history=past, **self._run_settings()
         ) as events:
@@ -80,6 +96,21 @@ class PydanticAiDriver(SdkDriver):
                     self.live.take(closing_line(event.result))
                 else:
                     await self.live.hear(self._to_line(event))
+
+    @contextmanager
+    def _watch_output(self) -> Generator[None]:
+        """Raise `InvalidOutput` where the model gave no output that fits the turn's schema."""
+        from pydantic_ai import ModelResponse, capture_run_messages  # noqa: PLC0415 - as above
+
+        with capture_run_messages() as messages:
+            try:
+                yield
+            except Exception as error:
+                answers = [each for each in messages if isinstance(each, ModelResponse)]
+                last = answers[-1] if answers else None
+                if OUTPUT_SCHEMA in self.live.turn.options and is_output_failure(error, last):
+                    raise InvalidOutput(str(error)) from error
+                raise
 
     async def _read_prompt(self) -> "str | list[UserContent]":
         from pydantic_ai import BinaryContent  # noqa: PLC0415 - only a turn needs the SDK
@@ -100,7 +131,10 @@ class PydanticAiDriver(SdkDriver):
 
         most = self._owner.options.max_requests
         limits = {} if most is None else {"usage_limits": UsageLimits(request_limit=most)}
-        return {"capabilities": [HandleDeferredToolCalls(self._resolve_requests)], **limits}
+        schema = object_at(self.live.turn.options.get(OUTPUT_SCHEMA))
+        output = {} if schema is None else {"output_type": make_pydantic_output(schema)}
+        asks = HandleDeferredToolCalls(self._resolve_requests)
+        return {"capabilities": [asks], **limits, **output}
 
     def _to_line(self, event: Any) -> dict[str, Any]:
         """An event as it is told: what the policy decides about, nobody is asked."""
@@ -185,4 +219,5 @@ def _make_manifest(agent: Any) -> CapabilityManifest:
         evidence="no",
         sandbox="no",
         cost="no",
+        structured_output="yes",
     )
