@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from unittest.mock import patch
 
 import httpx
 import msgspec
@@ -13,12 +14,15 @@ import pytest
 from bench.workload import events
 from factwire.edge.records import read_records
 from factwire.facts import Fact, decode_fact
-from factwire.journal import open_journal
+from factwire.journal import Journal, open_journal
+from factwire.runtime import thread_states
+from factwire.runtime.recovery import WaitingTurns
+from factwire.runtime.thread_states import JournalFold
 from tests.edge.edge_process import HEADERS, EdgeProcess
 from tests.trials import TRIAL_SECONDS, count_trials
 
 MOST = 1.3
-STARTS = 3
+STARTS = 5
 BATCH = 5_000
 _WHOLE = ("turn.submitted", "turn.started", "model.requested", "model.completed", "turn.completed")
 
@@ -30,15 +34,18 @@ class History(msgspec.Struct, frozen=True):
     threads: int
 
 
+SMALL = History(10_000, 100)
+LATEST = History(5_000, 100)
+"""What came after everything was saved. A start reads it again, however much came before, so it is
+the same in all histories.
+"""
+
 GROWTH: dict[str, tuple[History, History]] = {
-    "facts": (
-        History(count_trials(full=10_000, share=2_000), 100),
-        History(count_trials(full=10_000_000, share=100_000), 100),
-    ),
+    "facts": (SMALL, History(count_trials(full=10_000_000, share=100_000), 100)),
     "threads": (
-        History(1_000, 100),
+        SMALL,
         History(
-            count_trials(full=1_000_000, share=20_000), count_trials(full=100_000, share=2_000)
+            count_trials(full=1_000_000, share=50_000), count_trials(full=100_000, share=2_500)
         ),
     ),
 }
@@ -50,30 +57,42 @@ def _list_turn() -> list[Fact]:
     return [decode_fact(msgspec.json.encode(first[name])) for name in _WHOLE]
 
 
-def _generate_facts(history: History) -> Iterator[Fact]:
+def _generate_facts(history: History, kind: str) -> Iterator[Fact]:
     """Whole turns, one thread after the other."""
     turn = _list_turn()
     turns = history.facts // len(turn) // history.threads
     for thread in range(history.threads):
         for number in range(turns):
-            name = f"{thread}-{number}"
+            name = f"{kind}-{thread}-{number}"
             for at, fact in enumerate(turn):
                 yield msgspec.structs.replace(
                     fact,
                     id=f"evt_{name}-{at}",
-                    thread_id=f"thr_{thread}",
+                    thread_id=f"thr_{kind}-{thread}",
                     turn_id=f"trn_{name}",
                     sequence=number * len(turn) + at + 1,
                 )
 
 
+async def _append_all(journal: Journal, facts: Iterator[Fact]) -> None:
+    while batch := list(islice(facts, BATCH)):
+        await journal.append(batch)
+
+
+async def _save_all(journal: Journal, folder: Path) -> None:
+    """What an Edge saves while facts come in, up to the last one."""
+    records, _ = await read_records(journal, folder)
+    records.database.close()
+    with patch.object(thread_states, "FOLD_SAVE_FACTS", 1):
+        await JournalFold(journal, "queues", WaitingTurns.CLASSES, WaitingTurns()).refresh()
+
+
 async def _write_history(folder: Path, history: History) -> None:
     (folder / "data").mkdir(parents=True, mode=0o700)
-    facts = _generate_facts(history)
     async with open_journal(f"sqlite:{folder}/journal.db") as journal:
-        while batch := list(islice(facts, BATCH)):
-            await journal.append(batch)
-        await read_records(journal, folder / "data")
+        await _append_all(journal, _generate_facts(history, "old"))
+        await _save_all(journal, folder / "data")
+        await _append_all(journal, _generate_facts(LATEST, "new"))
 
 
 class Cost(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ import pytest
 
 from factwire.edge.edge_app import build_openapi
 from tests.edge.edges import RunningEdge, running_edge
+from tests.edge.test_paths_worktrees import run_change, with_repository
 from tests.edge.things import made_things, outside_facts
 
 pytestmark = pytest.mark.asyncio
@@ -153,6 +154,7 @@ POSTS: dict[str, dict[str, Any]] = {
     "/v1/runs": {"agentId": "demo", "prompt": "help"},
     "/v1/runs/{runId}:retry": {},
     "/v1/runs/{runId}:cancel": {"reason": "enough"},
+    "/v1/runs/{runId}:merge": {"message": "One"},
     "/v1/permissions/decide": {"decision": "allow"},
     "/v1/previews": {"path": "."},
     "/v1/previews/{previewId}:stop": {},
@@ -194,7 +196,8 @@ async def test_every_post_is_among_those_that_are_repeated():
 @pytest.mark.requirement("edge.ids.repeated")
 @pytest.mark.parametrize("path", POSTS)
 async def test_fifty_at_once_under_one_key_are_one(tmp_path: Path, path: str):
-    async with running_edge(tmp_path) as edge:
+    configuration = with_repository(tmp_path) if path.endswith(":merge") else None
+    async with running_edge(tmp_path, configuration=configuration) as edge:
         address, body = await _prepare_request(edge, path)
         since = await edge.machine.journal.head()
         headers = {"idempotency-key": "one"}
@@ -217,6 +220,8 @@ async def test_fifty_at_once_under_one_key_are_one(tmp_path: Path, path: str):
 async def _prepare_request(edge: RunningEdge, path: str) -> tuple[str, Any]:
     """An address and a body that do something."""
     body = POSTS[path]
+    if path.endswith(":merge"):
+        return path.format(**await run_change(edge, worktree=True)), body
     if "queue" in path:
         first = await edge.start("approve")
         await edge.run_until(first["runId"], "waiting")

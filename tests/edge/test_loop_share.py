@@ -1,10 +1,12 @@
 """No request keeps the event loop to itself: what is much takes turns, what is long runs beside."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +15,32 @@ import pytest
 
 from bench.workload import events
 from factwire.edge.limits import INTAKE_TURN_BYTES, INTAKE_TURN_FACTS
-from factwire.edge.operations import outside_intakes
+from factwire.edge.operations import outside_facts, outside_intakes
+from factwire.edge.records import Records
 from factwire.edge.routes import thread_routes
+from factwire.edge.startup import EdgeSettings, OpenEdge, serve
 from factwire.evidence.pack_writer import PackWriter
 from factwire.facts import Intake
 from factwire.journal import open_journal
 from factwire.journal.blobs import blob_store
 from factwire.projection import Projection
 from factwire.runtime import thread_states
-from tests.edge.edges import RunningEdge, running_edge
+from factwire.serving import http_server
+from factwire.serving.http_server import FullCollections
+from factwire.serving.limits import (
+    PIECE_FACTS,
+    REST_SECONDS,
+    YOUNG_COLLECTIONS,
+    YOUNG_COLLECTIONS_MOST,
+)
+from tests.edge.edges import TOKEN, RunningEdge, configuration_in, running_edge
 from tests.edge.streaming import WAIT, serve_streams
 from tests.edge.test_streams_projection import FACTS, PATH, Copy, state_of
 
 THREADS = 5 * INTAKE_TURN_FACTS
+OBJECTS_OF_A_THREAD = 45
+"""Objects that a collection goes through for each thread of a request, at most."""
+
 THREAD = FACTS[0].thread_id or ""
 
 
@@ -67,17 +82,19 @@ def _start_fact(thread_id: str) -> dict[str, Any]:
 @pytest.mark.asyncio
 @pytest.mark.requirement("edge.loop.turns")
 @pytest.mark.parametrize(
-    ("owner", "name"),
+    ("owner", "name", "most"),
     [
-        (outside_intakes.OutsideIntakes, "_load"),
-        (outside_intakes.ThreadTrial, "__init__"),
-        (outside_intakes.ThreadTrial, "take"),
-        (outside_intakes.ThreadTrial, "save"),
-        (outside_intakes.ThreadTrial, "join"),
+        (outside_facts, "_ensure_foreign_thread", INTAKE_TURN_FACTS),
+        (outside_intakes.OutsideIntakes, "_load", INTAKE_TURN_FACTS),
+        (outside_intakes.ThreadTrial, "__init__", INTAKE_TURN_FACTS),
+        (outside_intakes.ThreadTrial, "take", INTAKE_TURN_FACTS),
+        (outside_intakes.ThreadTrial, "save", INTAKE_TURN_FACTS),
+        (outside_intakes.ThreadTrial, "join", INTAKE_TURN_FACTS),
+        (Records, "apply", PIECE_FACTS),
     ],
 )
 async def test_a_request_of_many_threads_takes_turns_with_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, most: int
 ):
     seen = Counter[int]()
     facts = [_start_fact(f"thread-{number}") for number in range(THREADS)]
@@ -91,8 +108,141 @@ async def test_a_request_of_many_threads_takes_turns_with_others(
 
         _watch(monkeypatch, owner, name, note)
         accepted = await edge.post("/v1/facts", {"facts": facts})
-    assert accepted["accepted"] == seen.total() == THREADS
-    assert max(seen.values()) <= INTAKE_TURN_FACTS
+    assert accepted["accepted"] == THREADS <= seen.total()
+    assert max(seen.values()) <= most
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.loop.turns")
+async def test_a_replay_lets_others_go_on_whenever_its_time_is_up(monkeypatch: pytest.MonkeyPatch):
+    seen, whole = Counter[int](), state_of(FACTS)
+    monkeypatch.setattr(thread_states, "REPLAY_SECONDS", 0.0)
+    async with open_journal("memory:") as journal, counted_turns() as turns:
+        await journal.append(FACTS)
+
+        def note() -> None:
+            seen[turns()] += 1
+
+        _watch(monkeypatch, Projection, "replay", note)
+        found = await thread_states.ThreadStates(journal).now(THREAD)
+    assert msgspec.json.decode(found.projection.snapshot()) == whole
+    assert (seen.total(), max(seen.values())) == (len(FACTS), 1)
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.loop.turns")
+async def test_a_request_of_many_threads_leaves_little_to_the_garbage_collector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    counts = list[int]()
+    async with running_edge(tmp_path) as edge:
+        await edge.post("/v1/facts", {"facts": [_start_fact("first")]})
+        intakes = outside_intakes.OutsideIntakes
+        for name in ("hold", "start_append"):
+            _watch(monkeypatch, intakes, name, lambda: counts.append(len(gc.get_objects())))
+        facts = [_start_fact(f"thread-{number}") for number in range(THREADS)]
+        gc.collect()
+        gc.disable()
+        try:
+            await edge.post("/v1/facts", {"facts": facts})
+        finally:
+            gc.enable()
+    before, after = counts
+    assert (after - before) / THREADS <= OBJECTS_OF_A_THREAD
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.loop.turns")
+async def test_what_a_process_needs_to_its_end_is_kept_out_of_garbage_collections(tmp_path: Path):
+    frozen = list[int]()
+    async with _serve_edge(tmp_path):
+        frozen.append(gc.get_freeze_count())
+    assert frozen[0] > gc.get_freeze_count()
+
+
+@asynccontextmanager
+async def _serve_edge(folder: Path) -> AsyncGenerator[None]:
+    """A whole server in this process, as the command starts it."""
+    configuration, listening = configuration_in(folder), asyncio.Event()
+    settings = EdgeSettings(port=0, token=TOKEN)
+
+    def note(edge: OpenEdge, address: str) -> None:
+        del edge, address
+        listening.set()
+
+    workspace = Path(configuration.workspaces[0])
+    serving = asyncio.ensure_future(serve(configuration, workspace, settings, note))
+    await asyncio.wait_for(listening.wait(), WAIT)
+    try:
+        yield
+    finally:
+        serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait_for(serving, WAIT)
+
+
+BUSY = REST_SECONDS / 2
+
+
+@pytest.mark.requirement("edge.loop.collections")
+@pytest.mark.parametrize(
+    ("young_collections", "work", "is_due"),
+    [
+        pytest.param(YOUNG_COLLECTIONS, 0.0, True, id="at-rest"),
+        pytest.param(YOUNG_COLLECTIONS - 1, 0.0, False, id="little-to-collect"),
+        pytest.param(YOUNG_COLLECTIONS_MOST - 1, BUSY, False, id="at-work"),
+        pytest.param(YOUNG_COLLECTIONS_MOST, BUSY, True, id="never-at-rest"),
+    ],
+)
+def test_a_full_garbage_collection_waits_until_the_process_rests(
+    young_collections: int, work: float, is_due: bool
+):
+    assert FullCollections(7.0).is_due(young_collections, 7.0 + work) is is_due
+
+
+@pytest.mark.requirement("edge.loop.collections")
+def test_full_garbage_collections_are_a_small_share_of_the_time():
+    collections, processor, collected = FullCollections(0.0), 0.0, 0
+    for _ in range(100):
+        if collections.is_due(YOUNG_COLLECTIONS, processor):
+            processor += REST_SECONDS
+            collections.note_end(processor)
+            collected += 1
+    assert collected == 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("edge.loop.collections")
+async def test_a_server_collects_old_garbage_at_rest_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    class Ring:
+        me: Any
+
+    monkeypatch.setattr(http_server, "REST_SECONDS", 0.01)
+    is_resting = False
+
+    def is_due(collections: FullCollections, young_collections: int, processor: float) -> bool:
+        del collections, young_collections, processor
+        return is_resting
+
+    monkeypatch.setattr(FullCollections, "is_due", is_due)
+    before = gc.get_threshold()
+    async with _serve_edge(tmp_path):
+        assert gc.get_threshold()[:2] == before[:2]
+        ring = Ring()
+        ring.me, left = ring, weakref.ref(ring)
+        for generation in (0, 1, 1):
+            gc.collect(generation)
+        del ring
+        kept = [[at] for at in range(20 * before[0] * before[1])]
+        assert left() is not None
+        del kept
+        is_resting = True
+        async with asyncio.timeout(WAIT):
+            while left() is not None:  # noqa: ASYNC110 - a collection tells nobody
+                await asyncio.sleep(0.01)
+    assert gc.get_threshold() == before
 
 
 @pytest.mark.asyncio

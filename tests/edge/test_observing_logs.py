@@ -1,6 +1,7 @@
 """What an Edge writes to its log, in which form, and what it never writes."""
 
 import asyncio
+import fcntl
 import io
 import json
 import logging
@@ -22,7 +23,7 @@ from factwire.edge.operations import run_operations
 from factwire.edge.startup import EdgeSettings, serve
 from factwire.facts import REDACTED
 from factwire.serving.guard import SUBPROTOCOL, TOKEN_SUBPROTOCOL
-from factwire.serving.limits import REFUSALS_PER_MINUTE
+from factwire.serving.limits import LOG_WAITING_BYTES, REFUSALS_PER_MINUTE
 from factwire.serving.logs import LogFormat, hide_secret, logger, set_up_logs
 from tests.edge.edges import TOKEN, configuration_in, running_edge
 from tests.edge.streaming import WAIT, until
@@ -240,6 +241,56 @@ def test_the_command_logs_as_it_is_told(
         _, errors = process.communicate(timeout=WAIT)
     assert process.returncode == 0
     assert [json.loads(line)["event"] for line in errors.splitlines()] == events
+
+
+@pytest.mark.requirement("edge.observing.unread")
+def test_an_edge_whose_log_nobody_reads_goes_on_and_stops(tmp_path: Path):
+    command = [str(Path(sys.executable).with_name("factwire")), "edge", "--port", "0"]
+    environment = {"HOME": str(tmp_path), "FACTWIRE_TOKEN": TOKEN, "PATH": os.environ["PATH"]}
+    reading, writing = os.pipe()
+    size = fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4_096)
+    with (
+        os.fdopen(reading, "rb") as log,
+        subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=writing
+        ) as process,
+    ):
+        os.close(writing)
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1].decode().removesuffix("/")
+        try:
+            with httpx.Client(base_url=url, trust_env=False, timeout=WAIT) as http:
+                # Each is a line of more than a hundred bytes.
+                answers = [http.get("/v1/runs/none").status_code for _ in range(size // 50)]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(WAIT) == 0
+        finally:
+            process.kill()
+        assert answers == [401] * (size // 50)
+        assert size // 2 < len(log.read()) <= size
+
+
+@pytest.mark.requirement("edge.observing.unread")
+def test_lines_that_nobody_read_are_counted_once_somebody_reads(log: Log):
+    reading, writing = os.pipe()
+    total = 3 * LOG_WAITING_BYTES // 1_000
+    with os.fdopen(writing, "w") as stream, os.fdopen(reading, "rb") as pipe:
+        set_up_logs("info", "json", stream)
+        for number in range(total):
+            logger("factwire.test").info("line", number=number, text="x " * 500)
+        lines = [json.loads(pipe.readline())]
+        while lines[-1]["event"] == "line":
+            lines.append(json.loads(pipe.readline()))
+        logger("factwire.test").info("later")
+        after = json.loads(pipe.readline())
+        logging.getLogger().handlers[0].flush()
+    kept = [line["number"] for line in lines[:-1]]
+    assert kept == list(range(len(kept)))
+    assert 0 < len(kept) < total
+    assert (lines[-1]["event"], lines[-1]["level"]) == ("log_lines_dropped", "warning")
+    assert len(kept) + lines[-1]["lines"] == total
+    assert after["event"] == "later"
+    assert log.text == ""
 
 
 @pytest.mark.asyncio

@@ -3,8 +3,9 @@
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +14,9 @@ from factwire.edge.limits import MARKED_TURNS
 from factwire.edge.records import Records, read_records
 from factwire.edge.records.edge_records import RECORDS_FILE
 from factwire.facts import Fact, read_fact, write_fact
-from factwire.journal import open_journal
+from factwire.journal import Cursor, open_journal
 from factwire.journal.chunks import decode_line
-from factwire.serving.paging import RowDatabase
+from factwire.serving.paging import RowDatabase, RowTable, build_page
 
 STREAMS = sorted(
     (Path(__file__).resolve().parent.parent.parent / "examples" / "streams").glob("*.ndjson")
@@ -68,6 +69,12 @@ def test_records_that_were_saved_go_on_like_those_that_were_not(path: Path, tmp_
             later.apply(seq, fact)
             later.database.save(seq)
         assert _dump(later) == _dump(whole)
+
+
+def test_records_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Records().database.save(1)
+    assert list(tmp_path.iterdir()) == []
 
 
 _TURN_FACTS = st.fixed_dictionaries(
@@ -222,3 +229,33 @@ async def test_lists_read_anew_are_those_that_grew_fact_by_fact(tmp_path: Path):
         (tmp_path / RECORDS_FILE).write_bytes(b"damaged")
         again, _ = await read_records(journal, tmp_path)
     assert _dump(again) == _dump(grown)
+
+
+class NumberedRow(msgspec.Struct, kw_only=True):
+    seq: int
+    half: str
+
+
+@pytest.mark.requirement("edge.lists.later-pages")
+@pytest.mark.parametrize("half", [None, "odd"], ids=["all", "by-column"])
+def test_a_later_page_costs_no_more_than_the_first_one(half: str | None):
+    database = RowDatabase(None, "1", "")
+    table = RowTable(database, "numbered", NumberedRow, {"half": lambda row: row.half})
+    for seq in range(20_000):
+        table.add(f"row-{seq}", NumberedRow(seq=seq, half="odd" if seq % 2 else "even"))
+    database.save(1)
+    steps = 0
+
+    def count_step() -> bool:
+        nonlocal steps
+        steps += 1
+        return False
+
+    cast("Any", database.connection).set_progress_handler(count_step, 100)
+    first = build_page(Cursor(EPOCH, 1), table, None, 100, half=half)
+    cost_of_first, steps = steps, 0
+    second = build_page(Cursor(EPOCH, 1), table, first.next, 100, half=half)
+    assert [row.seq for row in second.items] == [
+        row.seq - (200 if half else 100) for row in first.items
+    ]
+    assert steps <= 2 * cost_of_first

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from factwire.edge.records.thread_records import own_key
 from factwire.serving.limits import QUERY_CHARACTERS, QUERY_TYPES
 from tests.edge.edges import configuration_in, running_edge
 
@@ -569,3 +571,84 @@ async def test_what_an_outside_runtime_asks_is_shown_as_it_was_sent(tmp_path: Pa
     assert ("shown" in gone, refused.json()["code"]) == (False, "approval_not_shown")
     assert (repeated["repeated"], again) == (2, card)
     assert allowed.status_code == 200
+
+
+def _ask(thread: str, action: str, command: str, *, fact_id: str = "") -> list[dict[str, Any]]:
+    """A turn of an outside runtime that asks whether a command may run."""
+    ids = {"runtimeId": "own", "threadId": thread, "turnId": "trn", "runId": "run_own"}
+    payload = {"actionType": "tool_approval", "prompt": "Go?", "command": command}
+    ask = {"id": fact_id or f"{thread}-ask", "type": "action.required", "actionId": action}
+    turn: dict[str, Any] = {"id": f"{thread}-turn", "type": "turn.started", "payload": {}, **ids}
+    return [turn, {**ask, "payload": payload, **ids}]
+
+
+@pytest.mark.requirement("edge.approval.exact")
+async def test_each_of_two_threads_with_the_same_action_id_has_its_own_card(tmp_path: Path):
+    threads = {"one": "act", "two": "act", "t~%": "act", "t": "%~act", "two~act": "act"}
+    async with running_edge(tmp_path) as edge:
+        for thread, action in threads.items():
+            facts = _ask(thread, action, f"echo {thread}")
+            assert (await edge.post("/v1/facts", {"facts": facts}))["accepted"] == 2
+        rows = (await edge.get("/v1/approvals"))["items"]
+        assert sorted(row["threadId"] for row in rows) == sorted(threads)
+        own = {each: own_key(each, threads[each]) for each in threads}
+        for thread, name in own.items():
+            row = await edge.get(f"/v1/approvals/{quote(name)}")
+            card = await edge.get(f"/v1/approvals/{quote(name)}/card")
+            assert row["threadId"] == thread
+            assert f'"echo {thread}"' in card["shown"]
+            # As the page names it, which reads the state of one thread.
+            named = {**row, "approvalId": name, "runId": own_key(thread, "run_own")}
+            decided = await edge.decide(named, "allow", argsHash=card["argsHash"])
+            assert (decided.status_code, decided.json()["threadId"]) == (200, thread)
+        statuses = [row["status"] for row in (await edge.get("/v1/approvals"))["items"]]
+        other = await edge.http.get("/v1/approvals/three~act/card")
+
+    assert statuses == ["approved"] * len(threads)
+    assert other.json()["code"] == "unknown_approval"
+
+
+@pytest.mark.requirement("edge.approval.exact")
+@pytest.mark.parametrize("run", ["run_own", "one~run_own", "two~run_own", "run_other"])
+async def test_a_request_of_a_run_that_is_not_listed_is_decided_by_either_id(
+    tmp_path: Path, run: str
+):
+    turn, ask = _ask("one", "act", "true")
+    async with running_edge(tmp_path) as edge:
+        await edge.post("/v1/facts", {"facts": [{**turn, "runId": None}, ask]})
+        assert [each["runId"] for each in (await edge.get("/v1/runs"))["items"]] == ["run_trn"]
+        row = await edge.get("/v1/approvals/act")
+        decided = await edge.decide({**row, "approvalId": "one~act", "runId": run}, "allow")
+    assert decided.status_code == (200 if run in ("run_own", "one~run_own") else 404)
+
+
+@pytest.mark.requirement("edge.approval.exact")
+async def test_a_card_of_an_outside_request_shows_what_was_taken_in_and_all_of_it(tmp_path: Path):
+    hidden = 'export PASSWORD="a$(./pwn)"'
+    ask = _ask("mine", "act", hidden)
+    update: dict[str, Any] = {**ask[1], "id": "update", "type": "action.updated"}
+
+    async with running_edge(tmp_path) as edge:
+        await edge.post("/v1/facts", {"facts": ask})
+        card = await edge.get("/v1/approvals/act/card")
+        other_id = _ask("mine", "act", "true", fact_id="other")[1:]
+        refused = await edge.http.post("/v1/facts", json={"facts": other_id})
+        masked_alike = _ask("mine", "act", hidden.replace("$(./pwn)", "bcdef123456"))
+        repeated = await edge.http.post("/v1/facts", json={"facts": masked_alike})
+        still = await edge.get("/v1/approvals/act/card")
+        later = {**update, "payload": {"expiresAt": "2999-01-01T00:00:00Z"}}
+        await edge.post("/v1/facts", {"facts": [later]})
+        extended = await edge.get("/v1/approvals/act/card")
+        question = {**update, "id": "question", "payload": {"prompt": "Fine?"}}
+        await edge.post("/v1/facts", {"facts": [question]})
+        changed = await edge.get("/v1/approvals/act/card")
+        [row] = (await edge.get("/v1/approvals"))["items"]
+        stale = await edge.decide(row, "allow", argsHash=card["argsHash"])
+        allowed = await edge.decide(row, "allow", argsHash=changed["argsHash"])
+
+    assert "$(./pwn)" in card["shown"]
+    assert refused.status_code == 422
+    assert (repeated.status_code, still, extended) == (200, card, card)
+    assert changed["prompt"] == "Fine?"
+    assert "$(./pwn)" in changed["shown"]
+    assert (stale.json()["code"], allowed.status_code) == ("approval_changed", 200)

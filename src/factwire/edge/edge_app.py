@@ -42,8 +42,9 @@ from factwire.serving.guard import Access, TokenGuard
 from factwire.serving.idempotency import IdempotencyMiddleware
 from factwire.serving.logs import logger
 from factwire.serving.openapi import ApiDescription, build_document
-from factwire.serving.request_observing import ObserverMiddleware, RouteTemplates
+from factwire.serving.request_observing import UNMATCHED, ObserverMiddleware, RouteTemplates
 from factwire.serving.rest import (
+    SLASH,
     MsgspecLitestar,
     compile_verbs,
     prepare_request,
@@ -127,7 +128,17 @@ def add_cursor_header(edge: EdgeContext, scope: Scope, send: Send) -> Send:
     return send_with_cursor
 
 
-VERBS: Final = ("archive", "cancel", "continue", "fork", "promote", "retry", "steer", "stop")
+VERBS: Final = (
+    "archive",
+    "cancel",
+    "continue",
+    "fork",
+    "merge",
+    "promote",
+    "retry",
+    "steer",
+    "stop",
+)
 """What may stand behind a colon."""
 
 ROUTES: Final[list[Any]] = [
@@ -212,6 +223,7 @@ _SCOPE_ROUTES: Final[dict[TokenScope, str]] = {
         POST /v1/runs
         POST /v1/runs/{run_id}:cancel
         POST /v1/runs/{run_id}:retry
+        POST /v1/runs/{run_id}:merge
         DELETE /v1/runs/{run_id}/worktree
         POST /v1/facts
         POST /v1/blobs
@@ -311,10 +323,7 @@ def build_application(
     def scope_of(scope: Scope) -> TokenScope:
         if streams.owns(scope):
             return "read"
-        routed = to_routable_scope(scope, _VERBS)["path"]
-        template = templates.match_parts(filter(None, routed.split("/")))
-        method = "GET" if scope.get("method") == "HEAD" else scope.get("method")
-        return ROUTE_SCOPES.get(f"{method} {template}", "admin")
+        return ROUTE_SCOPES.get(name_route(scope, templates), "admin")
 
     guard = TokenGuard(
         faces,
@@ -325,6 +334,28 @@ def build_application(
         scope_of=scope_of,
     )
     return ObserverMiddleware(guard, observer, templates, log_name="factwire.edge.access")
+
+
+def name_route(scope: Scope, templates: RouteTemplates) -> str:
+    """The route of a request, as `ROUTE_SCOPES` names it."""
+    routed = to_routable_scope(scope, _VERBS)["path"]
+    template = templates.match_parts(filter(None, routed.split("/")))
+    method = "GET" if scope.get("method") == "HEAD" else scope.get("method")
+    return f"{method} {template}"
+
+
+def read_path_ids(scope: Scope, route: str) -> dict[str, str]:
+    """The ids in the path of a request, by their names in its route; none where it has no route."""
+    template = route.partition(" ")[2]
+    if template == UNMATCHED:
+        return {}
+    parts = filter(None, to_routable_scope(scope, _VERBS)["path"].split("/"))
+    names = filter(None, template.replace(":", "/:").split("/"))
+    return {
+        name[1:-1]: part.replace(SLASH, "/")
+        for name, part in zip(names, parts, strict=True)
+        if name.startswith("{")
+    }
 
 
 def build_rest_app(
@@ -389,6 +420,7 @@ PROBLEM_CODES: Final[dict[str, str]] = {
     "agent_name_taken": "two agents have this name",
     "agent_not_installed": "the program of the agent is not installed",
     "agent_required": "no agent was named, and neither the thread nor the configuration has one",
+    "answer_too_large": "the answer to a request that a Hub passed on is too large to be relayed",
     "append_refused": "the journal refused the batch; none of it was written",
     "approval_changed": "the request has changed since it was shown; read it again",
     "approval_decided": "the approval is already decided",
@@ -412,6 +444,7 @@ PROBLEM_CODES: Final[dict[str, str]] = {
     "cursor_expired": "retention has removed the next facts; start from a snapshot",
     "cursor_invalid": "this is no cursor of this journal or list",
     "edge_stopping": "the Edge is stopping; try again when it is back",
+    "files_too_big": "files that were changed are too big to be merged",
     "headers_too_long": "the headers are too large",
     "headers_too_slow": "the headers did not arrive in time",
     "host_not_allowed": "the `Host` header names a host that is not allowed",
@@ -439,11 +472,17 @@ PROBLEM_CODES: Final[dict[str, str]] = {
     "lists_behind": "the request was recorded, but the lists do not show it yet",
     "lists_damaged": "the saved lists cannot be read; restart the Edge to make them anew",
     "log_unavailable": "this Edge has no log of the run",
+    "merge_target_busy": "another program is changing the branch, or another worktree shows it",
+    "merge_target_dirty": "the branch is checked out and something there is not committed",
+    "merge_target_unknown": "the repository has no such branch, or none is checked out",
+    "merge_unavailable": "git could not merge; `reason` says why",
+    "merge_unfinished": "the branch was moved, but its files could not follow; ask again",
     "method_not_allowed": "the address does not have this method",
     "missing_extra": "the agent needs a package that is not installed",
     "no_standing_rule": "no exact rule covers the request; decide it once",
     "no_worktree": "the run has no worktree of its own",
     "not_found": "there is nothing at this address",
+    "not_relayed": "a Hub does not pass this on; ask the Edge itself",
     "origin_not_allowed": "the `Origin` is not allowed",
     "preview_elsewhere": "another Edge or runtime serves the preview",
     "preview_path_not_allowed": "the folder is outside the run's folder, or hidden",
@@ -502,8 +541,10 @@ PROBLEM_CODES: Final[dict[str, str]] = {
     "unknown_type": "the view has no event of this type; `types` lists those that exist",
     "unreadable_json": "the body is not valid JSON, or nested too deeply",
     "unstorable_fact": "a fact cannot be written as JSON",
+    "work_changed": "the worktree is not as `tree` says any more; nothing was merged",
     "workspace_not_allowed": "the folder is not in an allowed workspace",
     "worktree_not_removed": "the worktree could not be removed completely",
+    "worktree_removed": "the worktree of the run was removed",
     "worktree_unavailable": "no worktree could be made; `reason` says why",
 }
 """Code → why an Edge refuses a request; codes never change."""

@@ -16,6 +16,7 @@ import msgspec
 from factwire.edge.limits import EXPORTS_FOLLOWED, SETTLE_SECONDS
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import Records, RecordStore
+from factwire.edge.records.thread_records import find_row
 from factwire.facts import Fact, Person, redact_fact
 from factwire.facts.resources import ExportProgress, RetentionRun, Run, Thread
 from factwire.journal import (
@@ -113,6 +114,12 @@ class RetentionLog(msgspec.Struct, kw_only=True):
         self.removed_blobs += run.blobs
 
 
+class HubState(msgspec.Struct, kw_only=True):
+    """What is wrong with the link to the Hub, if anything is."""
+
+    trouble: str | None = None
+
+
 class JournalWrites:
     """Whether the journal takes facts, by the last write that was tried."""
 
@@ -138,7 +145,8 @@ def _with_person(payload: dict[str, Any], by: Person | None) -> dict[str, Any]:
 
 class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
     """One Edge at work; `worktrees` is where runs get theirs, `own_worktree` whether they do where
-    they do not say. `user` is the name of the one person whose Edge this is.
+    they do not say. `user` is the name of the one person whose Edge this is. `merging` is held
+    while a worktree is merged.
     """
 
     edge_id: str
@@ -158,6 +166,8 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
     exports: Exports = msgspec.field(default_factory=Exports)
     writes: JournalWrites = msgspec.field(default_factory=JournalWrites)
     retention: RetentionLog = msgspec.field(default_factory=RetentionLog)
+    hub: HubState = msgspec.field(default_factory=HubState)
+    merging: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
 
     @property
     def records(self) -> Records:
@@ -255,7 +265,7 @@ class EdgeContext(msgspec.Struct, frozen=True, kw_only=True):
 
     def find_run(self, run_id: str) -> Run:
         """A run that is known; raises `Problem`."""
-        row = self.records.runs.get(run_id)
+        row = find_row(self.records.runs, run_id)
         if row is None:
             raise Problem(404, "unknown_run", "no run has this id")
         return row

@@ -5,6 +5,9 @@ time, each after the one before it was acknowledged. Blobs go before the facts t
 cannot be sent now is sent later: after a pause that grows from half a second to half a minute,
 shortened by chance so that not all Edges of a Hub come back at once.
 
+Of private threads, nothing is sent but that something is there: the chain passes their commits by
+their hashes alone.
+
 Retention waits for what the Hub has acknowledged, up to a bound. Where the chain no longer passes
 the end of the mirror, the mirror begins anew with what is left here. An Edge without a Hub has none
 of this.
@@ -15,12 +18,19 @@ import random
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import msgspec
 
 from factwire.edge.edge_context import EdgeContext
+from factwire.edge.hub_access import (
+    HubAccess,
+    HubRefused,
+    UploadUnsupported,
+    send_request,
+)
 from factwire.edge.limits import (
     UPLOAD_BLOBS_REMEMBERED,
     UPLOAD_BYTES,
@@ -35,7 +45,6 @@ from factwire.journal import (
     CatalogueRecord,
     ChainPoint,
     ChainPointUnknown,
-    JournalError,
     RemovedFact,
 )
 from factwire.journal.atomic_files import replace_file
@@ -45,7 +54,6 @@ from factwire.journal.chunks import ChainBatch
 from factwire.journal.followers import ReaderPosition
 from factwire.journal.sqlite.journal import SqliteJournal
 from factwire.serving.logs import logger
-from factwire.serving.streams import FeedStopped
 
 if TYPE_CHECKING:
     import httpx
@@ -56,17 +64,11 @@ CHAIN_MEDIA_TYPE: Final = "application/vnd.factwire.chain+msgpack"
 _log: Final = logger("factwire.edge.hub")
 
 
-class HubTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """The Hub that an Edge has joined, and the token of this device."""
-
-    url: str
-    token: str
-
-
 class UploadStart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Begins a session of uploads; `restart` where the chain does not pass the mirror's end."""
 
-    epoch: str
+    # The mirror's file is named after it.
+    epoch: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]*$", min_length=16, max_length=16)]
     runtime_id: str
     restart: bool = False
 
@@ -101,32 +103,13 @@ class UploadMark(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     acked_seq: int
 
 
-class HubRefused(Exception):
-    """The Hub answered with a problem; `code` is the stable one."""
-
-    def __init__(self, status: int, code: str, detail: str) -> None:
-        self.status = status
-        self.code = code
-        super().__init__(f"{code}: {detail}")
-
-
-class HubUnreachable(Exception):
-    """The Hub did not answer, or not to the end."""
-
-
-class UploadUnsupported(Exception):
-    """The journal of this Edge cannot be uploaded."""
-
-    code = "hub_upload_unsupported"
-
-
 class HubUpload:
     """Uploads for as long as `run` lasts; `sleep` and `chance` are for tests with their own."""
 
     def __init__(
         self,
         edge: EdgeContext,
-        target: HubTarget,
+        access: HubAccess,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
@@ -137,9 +120,12 @@ class HubUpload:
             )
         self.trouble: str | None = None
         self.acked = 0
+        self.on_acked: Callable[[str, int, int], None] | None = None
+        """Told of what the Hub has acknowledged: the epoch, the first seq and the last."""
         self._edge = edge
         self._journal = edge.journal
-        self._target = target
+        self._access = access
+        self._target = access.target
         self._sleep = sleep
         self._chance = chance
         self._pause = 0.0
@@ -163,11 +149,7 @@ class HubUpload:
         # Here, because an Edge without a Hub should not load it.
         import httpx  # noqa: PLC0415
 
-        async with httpx.AsyncClient(
-            base_url=self._target.url,
-            headers={"authorization": f"Bearer {self._target.token}"},
-            timeout=UPLOAD_SECONDS,
-        ) as http:
+        async with httpx.AsyncClient(base_url=self._target.url, timeout=UPLOAD_SECONDS) as http:
             while True:
                 await self._try_session(http, hold)
 
@@ -177,15 +159,8 @@ class HubUpload:
         except ChainPointUnknown:
             _log.warning("hub_mirror_restarted", hub=self._target.url)
             self._restart = True
-        except (
-            HubUnreachable,
-            HubRefused,
-            JournalError,
-            FeedStopped,
-            OSError,
-            msgspec.MsgspecError,
-        ) as error:
-            self._note_trouble(str(error))
+        except Exception as error:  # noqa: BLE001 - logged, and the next session may succeed
+            self._note_trouble(str(error) or type(error).__name__)
             self._pause = min(UPLOAD_PAUSE_SECONDS_MOST, 2 * self._pause or UPLOAD_PAUSE_SECONDS)
             self._move_hold(hold)
             await self._sleep(self._pause * (1 + self._chance()) / 2)
@@ -229,13 +204,12 @@ class HubUpload:
             _log.info("hub_upload_resumed", hub=self._target.url, acked=answer.acked_seq)
         self.trouble, self._pause = None, 0.0
         if answer.acked_seq != self.acked:
-            self.acked = answer.acked_seq
-            mark = UploadMark(
-                url=self._target.url,
-                epoch=(await self._journal.head()).epoch,
-                acked_seq=self.acked,
-            )
+            before, self.acked = self.acked, answer.acked_seq
+            epoch = (await self._journal.head()).epoch
+            mark = UploadMark(url=self._target.url, epoch=epoch, acked_seq=self.acked)
             await run_disk_work(replace_file, self._mark_path, msgspec.json.encode(mark))
+            if self.on_acked is not None and self.acked > before:
+                self.on_acked(epoch, before + 1, self.acked)
         self._move_hold(hold)
 
     @property
@@ -256,7 +230,9 @@ class HubUpload:
         address = f"/removed?session={session}"
         async for removed in _cut_pages(self._journal.read_removed()):
             await self._send(http, "POST", address, _encode(RemovedPage(removed=removed)))
-        async for threads in _cut_pages(self._journal.records()):
+        private = await self._journal.private_threads()
+        async for rows in _cut_pages(self._journal.records()):
+            threads = tuple(row for row in rows if row.thread_id not in private)
             await self._send(http, "POST", address, _encode(RemovedPage(threads=threads)))
 
     async def _send_blobs(self, http: "httpx.AsyncClient", session: int, batch: ChainBatch) -> None:
@@ -299,16 +275,21 @@ class HubUpload:
         body: Any,
         media_type: str = CHAIN_MEDIA_TYPE,
     ) -> "httpx.Response":
-        import httpx  # noqa: PLC0415
-
-        headers = {"content-type": media_type}
-        try:
-            answer = await http.request(method, self._path + path, content=body, headers=headers)
-        except httpx.HTTPError as error:
-            raise HubUnreachable(str(error) or type(error).__name__) from error
-        if not answer.is_success:
-            raise _build_refusal(answer)
-        return answer
+        for is_last in (False, True):
+            token = await self._access.token(http)
+            headers = {"content-type": media_type, "authorization": f"Bearer {token}"}
+            try:
+                return await send_request(
+                    http, method, self._path + path, content=body, headers=headers
+                )
+            except HubRefused as error:
+                if error.status != HTTPStatus.UNAUTHORIZED:
+                    raise
+                self._access.forget(token)
+                # Content that was streamed cannot be sent again here; the next session does.
+                if is_last or not isinstance(body, bytes):
+                    raise
+        raise AssertionError("unreachable")
 
 
 _encode: Final = msgspec.msgpack.encode
@@ -324,12 +305,3 @@ async def _cut_pages(rows: AsyncIterator[Row]) -> AsyncIterator[tuple[Row, ...]]
             page = []
     if page:
         yield tuple(page)
-
-
-def _build_refusal(answer: "httpx.Response") -> HubRefused:
-    try:
-        problem: dict[str, Any] = msgspec.json.decode(answer.content, type=dict[str, Any])
-    except msgspec.MsgspecError:
-        problem = {}
-    code = str(problem.get("code", f"http_{answer.status_code}"))
-    return HubRefused(answer.status_code, code, str(problem.get("detail", "")))

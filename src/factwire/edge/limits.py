@@ -118,3 +118,55 @@ fill the disk.
 
 UPLOAD_BLOBS_REMEMBERED: Final = 65_536
 """Blobs of which an Edge remembers that the Hub has them, so that it need not ask again."""
+
+LINK_PAUSE_SECONDS: Final = 0.5
+"""The first pause after the connection to a Hub was lost; each one is twice as long as the one
+before."""
+
+LINK_PAUSE_SECONDS_MOST: Final = 30.0
+"""The longest pause before an Edge connects to its Hub again."""
+
+LINK_STEADY_SECONDS: Final = 10.0
+"""Seconds that a connection to a Hub must last for the next pause to be the first one again."""
+
+LINK_HEARTBEAT_SECONDS: Final = 20.0
+"""Seconds between two heartbeats of an Edge; its Hub doubts what it said after four of them."""
+
+LINK_RESEND_SECONDS: Final = 30.0
+"""Seconds after which the end of a task is sent again that the Hub has not acknowledged."""
+
+LINK_FRAME_BYTES: Final = 64 * 1024
+"""Bytes of a frame between an Edge and its Hub."""
+
+LINK_ANSWER_BYTES: Final = 32 * 1024
+"""Bytes of a relayed answer that go into a frame; a larger one is uploaded."""
+
+LINK_UPLOAD_BYTES: Final = 7_000_000
+"""Bytes of the largest answer that is relayed; in base64, it is as much as a Hub takes."""
+
+LINK_ANSWERS_SECONDS: Final = 7 * 24 * 3_600
+"""Seconds that an Edge keeps its whole answer to a relayed command, for when it is asked again."""
+
+LINK_ANSWERS_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of answers to relayed commands that an Edge keeps, the newest; of all others it knows that
+it has carried them out."""
+
+LINK_ROUTE_BYTES: Final = 24 * 1024
+"""Bytes of a supervisor's decision, as JSON, that the end of a task brings: with the summary at
+four bytes a character, it fits into a frame. A longer one does not count."""
+
+LINK_SUMMARY_CHARACTERS: Final = 8_000
+"""Characters of an agent's last message that the end of a task brings; the thread has all of it."""
+
+LINK_FILES_BYTES: Final = 6 * 1024
+"""Bytes of the list of changed files that the end of a task brings; the diff has all of them."""
+
+LINK_DIFF_BYTES: Final = 20 * 1024
+"""Bytes of the diff that the end of a task brings, as far as the frame has room: what a reviewer
+reads at once. The blob has all of it."""
+
+HUB_TOKEN_SPARE_SECONDS: Final = 60.0
+"""Seconds before its end that an access token of the Hub is replaced."""
+
+HUB_FILE_SECONDS: Final = 2.0
+"""Seconds between two looks whether this Edge has joined or left a Hub."""

@@ -25,10 +25,11 @@ from factwire.edge.edge_context import SERVER_NAME, EdgeContext, JournalWrites
 from factwire.edge.edge_metrics import EdgeObserver, count_recovered, unfinished_runs
 from factwire.edge.events import build_envelope
 from factwire.edge.events.event_types import types_of_view
-from factwire.edge.hub_upload import HubTarget, HubUpload
+from factwire.edge.hub_access import HubAccess, HubFollower, HubTarget
 from factwire.edge.limits import STOP_RUN_SECONDS
 from factwire.edge.operations import (
     preview_operations,
+    run_changes,
     thread_operations,
     worktree_operations,
 )
@@ -37,6 +38,7 @@ from factwire.edge.operations.retention_operations import EdgeRetention
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import RecordStore, read_records
 from factwire.edge.run_spans import follow_runs
+from factwire.facts.delta_redaction import compile_openings
 from factwire.journal import Journal, JournalError, open_journal
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.runtime import (
@@ -209,7 +211,7 @@ class EdgeSettings(msgspec.Struct, frozen=True, kw_only=True):
     untrusted_project: str | None = None
     """Which project's settings were ignored, in words; shown to whoever has the token."""
     hub: HubTarget | None = None
-    """The Hub that the journal is uploaded to."""
+    """The Hub of this Edge; without one, that of the file `hub.json` in the data folder."""
 
 
 class OpenEdge(msgspec.Struct, frozen=True, kw_only=True):
@@ -280,7 +282,7 @@ async def open_edge(
         intakes = OutsideIntakes(journal, data)
         stack.push_async_callback(intakes.close)
         edge = EdgeContext(
-            edge_id=_edge_id(identity),
+            edge_id=edge_id_of(identity),
             journal=journal,
             blobs=runtime.blobs,
             runtime=runtime,
@@ -310,24 +312,15 @@ async def open_edge(
             threads_of=edge.threads_of,
             types_of=types_of_view,
         )
-        access = Access(
-            token=token,
-            tokens=tokens,
-            host_policy=host_policy,
-            tickets=Tickets(),
-            limiter=AccessLimiter(),
-        )
-        access.tickets.restore(data / TICKETS_FILE, token, tokens)
-        stack.push_async_callback(_try_to_stop, _save_tickets, access, data / TICKETS_FILE)
+        access = _open_access(stack, data, token, tokens, host_policy)
         observer = stack.enter_context(EdgeObserver(edge, streams, tracing))
         await _write_runner_fact(edge, "runner.online")
         parting.push_async_callback(_try_to_stop, _write_runner_fact, edge, "runner.offline")
-        await _upload_to_hub(stack, edge, settings.hub)
+        application: asyncio.Future[Application] = asyncio.get_running_loop().create_future()
+        await _serve_hub(stack, edge, application, settings.hub)
         retention = await _start_retention(stack, edge, streams, configuration)
-        yield OpenEdge(
-            context=edge,
-            streams=streams,
-            application=build_application(
+        application.set_result(
+            build_application(
                 edge,
                 streams,
                 access,
@@ -335,7 +328,12 @@ async def open_edge(
                 retention,
                 default_agent=configuration.agent,
                 bind=settings.host,
-            ),
+            )
+        )
+        yield OpenEdge(
+            context=edge,
+            streams=streams,
+            application=application.result(),
             token=token,
             fresh_token=fresh,
             kept_token=settings.token is None,
@@ -364,6 +362,7 @@ async def serve(
                 )
                 ready(edge, address)
 
+            compile_openings()
             await serve_until_stopped(build_server(edge), listening, settings.host, greet)
     _log.info("edge_stopped")
 
@@ -378,6 +377,26 @@ def build_server(edge: OpenEdge) -> HttpServer:
     return HttpServer(build_server_config(edge.application), close_streams)
 
 
+def _open_access(
+    stack: AsyncExitStack,
+    data: Path,
+    token: AccessToken,
+    tokens: TokenStore,
+    host_policy: HostPolicy,
+) -> Access:
+    """Who may come in, with the tickets that a former process left."""
+    access = Access(
+        token=token,
+        tokens=tokens,
+        host_policy=host_policy,
+        tickets=Tickets(),
+        limiter=AccessLimiter(),
+    )
+    access.tickets.restore(data / TICKETS_FILE, token, tokens)
+    stack.push_async_callback(_try_to_stop, _save_tickets, access, data / TICKETS_FILE)
+    return access
+
+
 async def _start_retention(
     stack: AsyncExitStack, edge: EdgeContext, streams: Streams, configuration: Configuration
 ) -> EdgeRetention:
@@ -386,13 +405,36 @@ async def _start_retention(
     return retention
 
 
-async def _upload_to_hub(
-    stack: AsyncExitStack, edge: EdgeContext, target: HubTarget | None
+async def _serve_hub(
+    stack: AsyncExitStack,
+    edge: EdgeContext,
+    application: "asyncio.Future[Application]",
+    target: HubTarget | None,
 ) -> None:
-    """Upload the journal; before retention begins, which waits for what the Hub has."""
-    if target is not None:
+    """Do what the Hub of this Edge is there for; before retention begins, which waits for what the
+    Hub has. Without a target, it is the Hub that was joined, at any time.
+    """
+    work = partial(_open_hub_work, edge, application)
+    if target is None:
+        await stack.enter_async_context(HubFollower(edge.data, work))
+    else:
         stack.callback(hide_secret(target.token))
-        await stack.enter_async_context(HubUpload(edge, target).run())
+        await stack.enter_async_context(work(target))
+
+
+@asynccontextmanager
+async def _open_hub_work(
+    edge: EdgeContext, application: "asyncio.Future[Application]", target: HubTarget
+) -> AsyncGenerator[None]:
+    """What an Edge does for its Hub for as long as the block lasts."""
+    # Here, because an Edge without a Hub should not load it.
+    from factwire.edge.hub_upload import HubUpload  # noqa: PLC0415
+    from factwire.edge.link_work import link_to_hub  # noqa: PLC0415
+
+    access = HubAccess(target, tuple(sorted(edge.registered.agents)))
+    upload = HubUpload(edge, access)
+    async with upload.run(), link_to_hub(edge, application, access, upload):
+        yield
 
 
 async def _close_tokens(tokens: TokenStore) -> None:
@@ -463,6 +505,7 @@ async def _settle_folders(edge: EdgeContext) -> None:
     """Bring previews and worktrees that a former process left to an end."""
     await preview_operations.settle_previews(edge)
     await worktree_operations.settle_worktrees(edge)
+    await run_changes.settle_merges(edge)
 
 
 async def _serve_control(
@@ -484,7 +527,8 @@ async def _log_recovery(edge: EdgeContext, left: frozenset[str]) -> None:
         _log.info("edge_recovered", **count_recovered(await edge.wait_until_settled(), left))
 
 
-def _edge_id(identity: Identity) -> str:
+def edge_id_of(identity: Identity) -> str:
+    """The id of the Edge of a data folder."""
     name, _, _ = (identity.instance or "").partition(":")
     return f"edge_{name.removeprefix('rt_')}"
 

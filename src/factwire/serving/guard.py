@@ -16,6 +16,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from factwire.facts import Person
 from factwire.facts.resources import TokenScope
 from factwire.serving.access_control import (
     AccessLimiter,
@@ -55,11 +56,15 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     ticket: str | None = None
 
 
-def read_credentials(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> Credentials:
-    """What a request offers; raises `Problem` for a token in its address."""
+def read_credentials(
+    scope: Mapping[str, Any], headers: Mapping[bytes, bytes], *, ticket_name: str = "ticket"
+) -> Credentials:
+    """What a request offers; raises `Problem` for a token in its address. `ticket_name` is the
+    parameter that holds a ticket.
+    """
     query = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
     for name in _IN_ADDRESS:
-        if name in query:
+        if name in query and name != ticket_name:
             raise Problem(
                 400,
                 "token_in_url",
@@ -73,7 +78,7 @@ def read_credentials(scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -
     for name in subprotocols:
         if name.startswith(TOKEN_SUBPROTOCOL):
             return Credentials(token=name.removeprefix(TOKEN_SUBPROTOCOL))
-    tickets = query.get("ticket")
+    tickets = query.get(ticket_name)
     return Credentials(ticket=tickets[0] if tickets else None)
 
 
@@ -142,6 +147,17 @@ _OWN_SITE: Final = frozenset({b"none", b"same-origin"})
 """What a browser says of a request that no other site made; any other value is refused."""
 
 
+RELAYED: Final = "relayed"
+"""Key of a request's state: who sends it by way of a Hub. Only this process itself can set it."""
+
+
+class RelayedCaller(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody whose request a Hub passes on, and what it may do."""
+
+    caller: Caller
+    person: Person
+
+
 class Access(msgspec.Struct, frozen=True, kw_only=True):
     """Who may come in, from where, and how often."""
 
@@ -160,6 +176,14 @@ OpenRoutes = frozenset[tuple[str, str]]
 """Methods and paths that need no credentials."""
 
 
+class BodyRule(msgspec.Struct, frozen=True, kw_only=True):
+    """What the body of a request may be: how large, of which media types, and how slow."""
+
+    most: int = BODY_BYTES
+    kinds: tuple[bytes, ...] = _JSON
+    seconds: float = BODY_SECONDS
+
+
 class Guard(ABC):
     """An ASGI application around another; `server_name` is what refusals call it. How a server
     finds out whose request it is, is its own `ensure_credentials`.
@@ -173,14 +197,14 @@ class Guard(ABC):
         *,
         server_name: str,
         open_routes: OpenRoutes = OPEN,
-        body_bytes: int = BODY_BYTES,
+        body_rule_of: Callable[[Scope], BodyRule] = lambda _: BodyRule(),
     ) -> None:
         self.server_name = server_name
         self._application = application
         self._host_policy = host_policy
         self._is_page = is_page
         self._open_routes = open_routes
-        self._body_bytes = body_bytes
+        self._body_rule_of = body_rule_of
 
     @abstractmethod
     async def ensure_credentials(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
@@ -203,7 +227,7 @@ class Guard(ABC):
             await refuse(scope, receive, _with_page(send, page), problem)
             return
         if scope["type"] == "http":
-            receive = _bounded_body(receive, self._body_bytes)
+            receive = _bounded_body(receive, self._body_rule_of(scope))
             send = _with_headers(send, trace_id, page)
         else:
             send = _with_handshake(send, scope, page)
@@ -238,7 +262,7 @@ class Guard(ABC):
         else:
             await self.ensure_credentials(scope, headers)
         if scope["type"] == "http":
-            _ensure_body(scope, headers, self._body_bytes)
+            _ensure_body(scope, headers, self._body_rule_of(scope))
 
     def _ensure_no_foreign_page(self, scope: Scope, headers: dict[bytes, bytes], host: str) -> None:
         origin = headers.get(b"origin")
@@ -282,7 +306,8 @@ class TokenGuard(Guard):
 
     async def ensure_credentials(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Require a token or a ticket that may do what is asked."""
-        caller = self._identify(scope, headers)
+        relayed: RelayedCaller | None = scope["state"].get(RELAYED)
+        caller = self._identify(scope, headers) if relayed is None else relayed.caller
         needed = self._scope_of(scope)
         if not caller.may(needed):
             raise Problem(
@@ -349,22 +374,23 @@ def _ensure_unrepeated_headers(scope: Scope) -> None:
         seen.add(name)
 
 
-def _ensure_body(scope: Scope, headers: dict[bytes, bytes], most: int) -> None:
+def _ensure_body(scope: Scope, headers: dict[bytes, bytes], rule: BodyRule) -> None:
     length = headers.get(b"content-length", b"0")
-    if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > most:
-        raise Problem(413, "body_too_large", f"the body is larger than {most} bytes")
+    if not length.isdigit() or len(length) > _LENGTH_DIGITS or int(length) > rule.most:
+        raise Problem(413, "body_too_large", f"the body is larger than {rule.most} bytes")
     if scope["method"] in _SAFE:
         return
     has_body = int(length) > 0 or b"transfer-encoding" in headers
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if (has_body or kind) and kind not in _JSON:
-        raise Problem(415, "json_only", "send JSON with 'Content-Type: application/json'")
+    if (has_body or kind) and kind not in rule.kinds:
+        expected = rule.kinds[0].decode()
+        raise Problem(415, "json_only", f"send JSON with 'Content-Type: {expected}'")
 
 
-def _bounded_body(receive: Receive, most: int) -> Receive:
+def _bounded_body(receive: Receive, rule: BodyRule) -> Receive:
     """A body that ends in time and within its bound."""
     taken = 0
-    ends = asyncio.get_running_loop().time() + BODY_SECONDS
+    ends = asyncio.get_running_loop().time() + rule.seconds
     complete = False
 
     async def receive_bounded() -> Message:
@@ -376,12 +402,13 @@ def _bounded_body(receive: Receive, most: int) -> Receive:
                 message = await receive()
         except TimeoutError:
             raise _body_problem(
-                408, "body_too_slow", f"the body did not arrive within {BODY_SECONDS:g} s"
+                408, "body_too_slow", f"the body did not arrive within {rule.seconds:g} s"
             ) from None
         taken += len(message.get("body", b""))
         complete = not message.get("more_body", False)
-        if taken > most:
-            raise _body_problem(413, "body_too_large", f"the body is larger than {most} bytes")
+        if taken > rule.most:
+            detail = f"the body is larger than {rule.most} bytes"
+            raise _body_problem(413, "body_too_large", detail)
         return message
 
     return receive_bounded

@@ -6,13 +6,15 @@ requests that are under way are answered; then the connections go.
 """
 
 import asyncio
+import gc
 import os
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +22,16 @@ import uvicorn
 
 from factwire.journal.atomic_files import make_private_folder
 from factwire.serving.asgi import Application
-from factwire.serving.limits import BACKLOG, IDLE_SECONDS, STOP_SECONDS
+from factwire.serving.limits import (
+    BACKLOG,
+    COLLECTION_SHARE,
+    IDLE_SECONDS,
+    REST_SECONDS,
+    REST_SHARE,
+    STOP_SECONDS,
+    YOUNG_COLLECTIONS,
+    YOUNG_COLLECTIONS_MOST,
+)
 from factwire.serving.logs import logger
 from factwire.serving.streams import FactwireHttpProtocol, socket_settings
 
@@ -110,13 +121,73 @@ async def serve_until_stopped(
     server: HttpServer, listening: socket.socket, host: str, ready: Callable[[str], None]
 ) -> None:
     """Serve on a socket until a signal comes; `ready` gets the address then."""
-    serving = asyncio.create_task(server.serve([listening]))
-    started = asyncio.create_task(server.listening.wait())
-    await asyncio.wait({serving, started}, return_when=asyncio.FIRST_COMPLETED)
-    started.cancel()
-    if server.started:
-        ready(address_of(host, listening.getsockname()[1]))
-    await serving
+    async with _collect_garbage_at_rest():
+        serving = asyncio.create_task(server.serve([listening]))
+        started = asyncio.create_task(server.listening.wait())
+        await asyncio.wait({serving, started}, return_when=asyncio.FIRST_COMPLETED)
+        started.cancel()
+        if server.started:
+            ready(address_of(host, listening.getsockname()[1]))
+        await serving
+
+
+@asynccontextmanager
+async def _collect_garbage_at_rest() -> AsyncGenerator[None]:
+    """Keep full garbage collections out of requests: one looks through all that the process holds,
+    which takes the event loop longer than any request. What is there at the start is needed until
+    the end and left aside for good; the rest is looked through while nothing else is done. Young
+    garbage is collected as ever.
+    """
+    gc.collect()
+    gc.freeze()
+    thresholds = gc.get_threshold()
+    gc.set_threshold(thresholds[0], thresholds[1], _NEVER)
+    collecting = asyncio.create_task(_collect_whenever_due(FullCollections(time.process_time())))
+    try:
+        yield
+    finally:
+        collecting.cancel()
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+
+
+_NEVER: Final = 2**31 - 1
+"""More young collections than a process makes before the oldest objects would be looked through."""
+
+
+async def _collect_whenever_due(collections: "FullCollections") -> None:
+    while True:
+        await asyncio.sleep(REST_SECONDS)
+        if collections.is_due(gc.get_count()[2], time.process_time()):
+            gc.collect()
+            collections.note_end(time.process_time())
+
+
+class FullCollections:
+    """Decides when everything is looked through, by the work of a process; called at an interval.
+
+    Due is a collection once there was enough to collect, as Python has it, and the process rests;
+    without any rest, once there was so much that memory counts for more than a pause. However long
+    one takes, collections stay a small share of the time.
+    """
+
+    def __init__(self, processor: float) -> None:
+        self._processor = processor
+        self._pause = 0.0
+
+    def is_due(self, young_collections: int, processor: float) -> bool:
+        """Take the number of young collections since the last full one, and the processor time."""
+        is_resting = processor - self._processor <= REST_SHARE * REST_SECONDS
+        self._processor = processor
+        self._pause -= REST_SECONDS
+        if young_collections >= YOUNG_COLLECTIONS_MOST:
+            return True
+        return is_resting and self._pause <= 0 and young_collections >= YOUNG_COLLECTIONS
+
+    def note_end(self, processor: float) -> None:
+        """Take the processor time at the end of a collection."""
+        self._pause = (processor - self._processor) / COLLECTION_SHARE
+        self._processor = processor
 
 
 def open_listening_socket(host: str, port: int) -> socket.socket:

@@ -55,11 +55,7 @@ class IdempotencyKeys:
         """The answer to a request that came before; raises `Problem` where it was another one."""
         answer = self._answers.get(key)
         if answer is not None and answer.request != request:
-            raise Problem(
-                422,
-                "idempotency_key_reused",
-                "this Idempotency-Key was used for another request; use a new one",
-            )
+            raise key_reused()
         return answer
 
     def store(self, key: str, answer: StoredAnswer) -> None:
@@ -79,6 +75,15 @@ def check_key(key: str) -> str:
     return key
 
 
+def key_reused() -> Problem:
+    """The refusal of a request under a key that another one has used."""
+    return Problem(
+        422,
+        "idempotency_key_reused",
+        "this Idempotency-Key was used for another request; use a new one",
+    )
+
+
 def derive_id(prefix: str, key: str) -> str:
     """The id of what is created under a key: always the same, and like any other to look at."""
     digest = b32encode(sha256(f"{prefix}\0{key}".encode()).digest()).decode()
@@ -90,7 +95,9 @@ CALLER_ID: Final = "caller_id"
 
 _HEADER: Final = b"idempotency-key"
 _REPLAYED: Final = (b"idempotency-replayed", b"true")
-_KEPT: Final = range(200, 300)
+
+DONE_STATUSES: Final = range(200, 300)
+"""Statuses of answers that hold for a key; whatever was refused may be asked again under it."""
 
 
 class IdempotencyMiddleware:
@@ -143,7 +150,7 @@ class IdempotencyMiddleware:
 
         await self._application(scope, receive, record_and_send)
         body = b"".join(parts)
-        if started.get("status") not in _KEPT or len(body) > KEPT_ANSWER_BYTES:
+        if started.get("status") not in DONE_STATUSES or len(body) > KEPT_ANSWER_BYTES:
             return None
         headers = tuple((bytes(name), bytes(value)) for name, value in started["headers"])
         return StoredAnswer(request=request, status=started["status"], headers=headers, body=body)

@@ -8,6 +8,9 @@ UNSENT_BYTES: Final = 1024 * 1024
 PIECE_BYTES: Final = 256 * 1024
 """Bytes of facts delivered at once, so that a burst does not block the event loop."""
 
+PIECE_FACTS: Final = 128
+"""Facts delivered at once; each may be the first one of a thread, which is the most work."""
+
 WINDOW_BYTES: Final = 64 * 1024
 """Bytes of facts passed on at once to a reader that catches up; one that takes nothing holds few
 more in memory."""
@@ -157,3 +160,30 @@ ROWS_UNSAVED_SECONDS: Final = 0.05
 
 ROWS_UNSAVED_FACTS: Final = 16_384
 """Facts after which the place of the lists is saved although nothing in them has changed."""
+
+OUTGOING_SECONDS: Final = 10.0
+"""Seconds for a request to an address that somebody else chose, from its name to its answer."""
+
+OUTGOING_ANSWER_BYTES: Final = 64 * 1024
+"""Bytes that are read of the answer to such a request, unless its kind needs more."""
+
+LOG_WAITING_BYTES: Final = 1024 * 1024
+"""Bytes of log lines that wait for their reader; what goes beyond is dropped and counted."""
+
+LOG_END_SECONDS: Final = 2.0
+"""Seconds that a process waits at its end for the reader of its log."""
+
+REST_SECONDS: Final = 5.0
+"""Seconds without work after which a process counts as resting."""
+
+REST_SHARE: Final = 0.05
+"""Share of a processor that a resting process may use: timers, pings, a reader that follows."""
+
+YOUNG_COLLECTIONS: Final = 10
+"""Young garbage collections after which everything is looked through at rest, as Python has it."""
+
+YOUNG_COLLECTIONS_MOST: Final = 500
+"""Young garbage collections, some 7,000 objects each, after which it is done without a rest."""
+
+COLLECTION_SHARE: Final = 0.01
+"""Share of the time that full garbage collections at rest may take."""

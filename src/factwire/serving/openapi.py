@@ -401,9 +401,16 @@ def _refusal_statuses(handler: HTTPRouteHandler, path: str, api: ApiDescription)
     if "{" in path:
         refusals |= {404}
     parameters = handler.parsed_fn_signature.parameters
+    if any(_is_required_query(field) for field in parameters.values()):
+        # Such a parameter names what is looked for.
+        refusals |= {404}
     if "cursor" in parameters or "at" in parameters:
         refusals |= {410}
     return refusals
+
+
+def _is_required_query(field: FieldDefinition) -> bool:
+    return isinstance(field.kwarg_definition, QueryParameter) and not field.has_default
 
 
 def _method_and_path(handler: HTTPRouteHandler, path: str) -> tuple[str, str]:

@@ -74,7 +74,7 @@ class RowDatabase:
             self.connection = self._open()
 
     def _open(self) -> Database:
-        connection = connect(":memory:" if self._path is None else str(self._path), vfs=None)
+        connection = connect(None if self._path is None else str(self._path), vfs=None)
         connection.pragma("synchronous", "normal")
         connection.execute("CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value)")
         rows: dict[str, Value] = dict(connection.execute("SELECT name, value FROM meta"))
@@ -184,6 +184,10 @@ class RowTable(Generic[R]):
         self._columns = columns or {}
         self._decoder = msgspec.msgpack.Decoder(kind)
         self._recent: OrderedDict[str, R] = OrderedDict()
+        self._absent: dict[str, None] = {}
+        """Keys of no row: the first facts of a thread, and names that a row might have, ask for
+        them over and over. Bounded by starting over.
+        """
         database.add_table(self)
         with database.detect_damage():
             self._create()
@@ -208,12 +212,19 @@ class RowTable(Generic[R]):
         if row is not None:
             self._recent.move_to_end(key)
             return row
+        if key in self._absent:
+            return None
         with self._database.detect_damage():
             found = self._database.connection.execute(
                 f"SELECT row FROM {self._name} WHERE key = ?",  # noqa: S608 - our own table
                 (key,),
             ).get
-        return None if found is None else self._keep(key, self._decode(found))
+        if found is not None:
+            return self._keep(key, self._decode(found))
+        if len(self._absent) >= ROWS_IN_MEMORY:
+            self._absent.clear()
+        self._absent[key] = None
+        return None
 
     def __contains__(self, key: str) -> bool:
         return self.get(key) is not None
@@ -227,6 +238,7 @@ class RowTable(Generic[R]):
 
     def add(self, key: str, row: R) -> R:
         """Take in a row, in the place of any other with its key."""
+        self._absent.pop(key, None)
         self.changed[key] = row
         return row
 
@@ -276,7 +288,7 @@ class RowTable(Generic[R]):
             conditions.append(f"({search.condition})")
             values.extend(search.values)
         while True:
-            places = [] if before is None else ["(seq < ? OR (seq = ? AND key > ?))"]
+            places = [] if before is None else ["seq <= ? AND (seq < ? OR key > ?)"]
             bounds = () if before is None else (before.seq, before.seq, before.key)
             where = " AND ".join([*conditions, *places]) or "1"
             with self._database.detect_damage():

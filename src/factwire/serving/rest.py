@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, MutableMapping
 from functools import cache, partial
 from typing import Any, Final, cast, get_args
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 import msgspec
 from litestar import Litestar, Request, Response
@@ -75,7 +75,13 @@ def declare_body(**bodies: tuple[Any, dict[str, Any]]) -> dict[str, Any]:
     return {BODY: {_MEDIA_TYPES[name]: body for name, body in bodies.items()}}
 
 
-_MEDIA_TYPES: Final = {"json": "application/json", "ndjson": "application/x-ndjson"}
+FORM_MEDIA_TYPE: Final = "application/x-www-form-urlencoded"
+_FORM_FIELDS: Final = 20
+_MEDIA_TYPES: Final = {
+    "json": "application/json",
+    "ndjson": "application/x-ndjson",
+    "form": FORM_MEDIA_TYPE,
+}
 
 
 def declare_bytes(media_type: str = "application/octet-stream") -> dict[str, Any]:
@@ -110,6 +116,23 @@ def decode_raw_body(body: bytes, expected: Any) -> Any:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         # In the words that every other body gets.
         return _convert_body(_decode_body(body), expected)
+
+
+def decode_form(body: bytes, expected: Any) -> Any:
+    """A form, each name once; what `expected` does not name is ignored. Raises `Problem`."""
+    try:
+        pairs = parse_qsl(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_FORM_FIELDS,
+        )
+    except ValueError as error:
+        raise build_invalid_request([{"path": "$.body", "message": str(error)}]) from None
+    if len(fields := dict(pairs)) != len(pairs):
+        message = "expected each name at most once"
+        raise build_invalid_request([{"path": "$.body", "message": message}])
+    return _convert_body(fields, expected)
 
 
 @cache

@@ -82,7 +82,9 @@ class Member(EventPayload, frozen=True):
 
 
 class ThreadEvent(EventPayload, frozen=True):
-    """A thread, or what changed about it; `status` is active or archived, `by` is who did it."""
+    """A thread, or what changed about it; `status` is active or archived, `by` is who did it. The
+    facts of a `private` thread stay on its Edge.
+    """
 
     thread_id: str
     project_id: str | None = None
@@ -90,6 +92,7 @@ class ThreadEvent(EventPayload, frozen=True):
     title: str | None = None
     status: str | None = None
     agent_id: str | None = None
+    private: bool | None = None
     created_at: str | None = None
     updated_at: str | None = None
     by: Person | None = None
@@ -209,6 +212,7 @@ def _build_thread(fact: Fact) -> ThreadEvent | None:
         project_id=other_id(fact, "projectId", "project_id"),
         conversation_id=other_id(fact, "conversationId", "conversation_id"),
         agent_id=other_id(fact, "agentId", "agent_id"),
+        private=True if fact.payload.get("private") is True else None,
         by=_person_of(fact),
         **_take_fields(fact, ThreadPayload, "title", "status"),
         **_read_times(fact, "thread.created"),

@@ -36,6 +36,7 @@ from factwire.facts.resources import EvidenceRow
 from factwire.journal import Journal
 from factwire.journal.blobs import BlobMissing
 from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.journal.filter import BESIDE_THREAD
 from factwire.serving.asgi import Problem
 
 KEY_FILE: Final = "evidence-key.pem"
@@ -74,6 +75,9 @@ async def export_pack(
         )
     else:
         payload["aboutThread"] = thread_id
+        if row.private:
+            # What names a private thread stays with it, and so does the pack.
+            payload[BESIDE_THREAD] = thread_id
         ids = {"evidence_id": evidence_id, "project_id": row.project_id}
         fact = edge.build_fact("evidence.exported", payload, trace_id, by=by, **ids)
         await edge.append(fact)

@@ -15,7 +15,7 @@ import msgspec
 
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import FACTS_IN_A_BATCH, INTAKE_TURN_BYTES
-from factwire.edge.operations.outside_intakes import LoopShare, ThreadIntake, ThreadTrial
+from factwire.edge.operations.outside_intakes import REQUESTS, LoopShare, ThreadIntake, ThreadTrial
 from factwire.edge.records.thread_records import bare_id, row_of, thread_of
 from factwire.facts import (
     EDGE_CLASSES,
@@ -36,7 +36,6 @@ from factwire.facts.classes.class_tables import TEXT_ENDS, TEXT_PIECES
 from factwire.facts.delta_fast_path import INCREMENT, pieces_of
 from factwire.facts.fact_rules import NameCheck
 from factwire.facts.intake import encode_or_spill
-from factwire.facts.json_values import text_at
 from factwire.facts.outcomes import answer_of, build_answer
 from factwire.facts.resources import Accepted, Approval, ApprovalStatus, DecisionCard
 from factwire.facts.shapes import is_derived_id
@@ -50,7 +49,7 @@ from factwire.journal import (
 )
 from factwire.journal.filter import BESIDE_THREAD
 from factwire.runtime import FactScope
-from factwire.runtime.action_cards import ShownRequest, build_card, read_shown
+from factwire.runtime.action_cards import ShownRequest, build_card, find_request_hash, read_shown
 from factwire.serving.asgi import Problem
 
 _ISSUES: Final = 100
@@ -139,11 +138,11 @@ class OutsideBatch:
             _ensure_foreign(self._edge, fact)
         for thread_id in self._list_threads():
             _ensure_foreign_thread(self._edge, thread_id)
+            if self._share.use_up():
+                await asyncio.sleep(0)
 
     async def write(self) -> Accepted:
         """Take every fact in and write them; raises `Problem`."""
-        for fact, _, _ in self._read:
-            self._edge.intakes.keep_exact(fact)
         names = self._list_threads()
         try:
             appended = await self._write(names)
@@ -184,7 +183,10 @@ class OutsideBatch:
                 await self._edge.blobs.put(blob.content, kind=blob.ref.kind)
             saved = await intakes.save(trials, self._edge.feed.cursor.epoch)
             append = intakes.start_append(
-                [*self._facts, *self._notes], threads, None if is_alone else _last_sequences(trials)
+                [*self._facts, *self._notes],
+                threads,
+                None if is_alone else _last_sequences(trials),
+                self._list_requests(),
             )
             if saved or is_alone:
                 await self._wait_for_append(append, is_alone=is_alone)
@@ -194,6 +196,11 @@ class OutsideBatch:
                     await asyncio.sleep(0)
             await intakes.confirm(trials, saved)
         return await self._wait_for_append(append, is_alone=is_alone)
+
+    def _list_requests(self) -> dict[int, Fact]:
+        """What was sent of requests for a decision, by its place among the facts."""
+        sent = zip(self._own, self._read, strict=True)
+        return {place: fact for place, (fact, _, _) in sent if fact.event_class in REQUESTS}
 
     async def _wait_for_append(
         self, append: asyncio.Task[AppendResult], *, is_alone: bool
@@ -333,9 +340,6 @@ async def build_outside_card(edge: EdgeContext, row: Approval) -> DecisionCard:
     if nothing of it was hidden.
     """
     exact = edge.intakes.find_exact(row) or await _read_whole_request(edge, row)
-    if exact is not None and row.args_hash is not None:
-        # The hash is the sender's, who runs it.
-        exact = msgspec.structs.replace(exact, args_hash=row.args_hash)
     return build_card(row.approval_id, row.args_hash or "", exact)
 
 
@@ -343,9 +347,10 @@ async def _read_whole_request(edge: EdgeContext, row: Approval) -> ShownRequest 
     after = Cursor(edge.feed.cursor.epoch, row.seq - 1)
     async for batch in edge.journal.read(after, limit=1):
         for _, fact in batch.facts():
-            is_same = (text_at(fact.payload, "argsHash") or row.args_hash) == row.args_hash
             is_whole = REDACTED.encode() not in msgspec.json.encode(fact) and not fact.ref_ids
-            return read_shown(fact) if is_same and is_whole else None
+            if is_whole and row.args_hash and find_request_hash(fact) == row.args_hash:
+                return msgspec.structs.replace(read_shown(fact), args_hash=row.args_hash)
+            return None
     return None
 
 

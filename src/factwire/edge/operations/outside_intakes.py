@@ -16,7 +16,7 @@ refuses those that were judged on it; they are judged again.
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
@@ -77,10 +77,12 @@ from factwire.journal import (
 from factwire.journal.blobs.blob_store import run_disk_work
 from factwire.journal.filter import BESIDE_THREAD, find_thread_id
 from factwire.journal.sqlite.schema import Database, Value, connect, roll_back
-from factwire.runtime.action_cards import ShownRequest, read_shown
+from factwire.runtime.action_cards import ShownRequest, find_request_hash, merge_request, read_shown
 from factwire.runtime.gates import OUTPUT_CLASSES
 
-_REQUESTS: Final = ("action.required", "action.updated")
+REQUESTS: Final = ("action.required", "action.updated")
+"""Facts that say what a person has to decide."""
+
 INTAKE_FILE: Final = "edge-intake.db"
 
 
@@ -318,8 +320,7 @@ class ThreadIntake:
 
     def __init__(self, name: str, last_sequence: int | None) -> None:
         self.name = name
-        # Facts of no thread have nothing in common that could be open.
-        self.verifier = OutsideVerifier("collect" if name else "off")
+        self._verifier: OutsideVerifier | None = None
         self.redactors: dict[str, Redactor] = {}
         self.carriers: dict[tuple[str, TextKey], bytes] = {}
         self.last_sequence = last_sequence
@@ -328,6 +329,24 @@ class ThreadIntake:
         self.is_saved = True
         self.seq = 0
         self.facts_since_checkpoint = 0
+
+    @property
+    def verifier(self) -> OutsideVerifier:
+        if self._verifier is None:
+            self._verifier = self._new_verifier()
+        return self._verifier
+
+    @verifier.setter
+    def verifier(self, verifier: OutsideVerifier) -> None:
+        self._verifier = verifier
+
+    def copy_verifier(self) -> OutsideVerifier:
+        """A verifier that goes on from here; a new thread has none that could be copied."""
+        return self._new_verifier() if self._verifier is None else self._verifier.copy()
+
+    def _new_verifier(self) -> OutsideVerifier:
+        # Facts of no thread have nothing in common that could be open.
+        return OutsideVerifier("collect" if self.name else "off")
 
     def may_have(self, fact: Fact) -> bool:
         """Whether the thread may have this fact already; if not, no journal need be asked."""
@@ -371,7 +390,7 @@ class ThreadTrial:
 
     def __init__(self, thread: ThreadIntake) -> None:
         self.thread = thread
-        self.verifier = thread.verifier.copy()
+        self.verifier = thread.copy_verifier()
         self.facts: list[Fact] = []
         self._producers: dict[str, tuple[Intake, Redactor]] = {}
         self._carriers = thread.carriers.copy()
@@ -424,7 +443,10 @@ class ThreadTrial:
             return
         thread.verifier = self.verifier
         for producer, (_, redactor) in self._producers.items():
-            thread.redactor_of(producer).join(redactor)
+            if producer in thread.redactors:
+                thread.redactors[producer].join(redactor)
+            else:
+                thread.redactors[producer] = redactor
         thread.carriers = {
             (producer, key): carrier
             for (producer, key), carrier in self._carriers.items()
@@ -443,7 +465,8 @@ class ThreadTrial:
 
     def _open_producer(self, producer: str) -> tuple[Intake, Redactor]:
         if producer not in self._producers:
-            redactor = self.thread.redactor_of(producer).fork()
+            existing = self.thread.redactors.get(producer)
+            redactor = Redactor() if existing is None else existing.fork()
             self._producers[producer] = Intake(verifier=self.verifier, redactor=redactor), redactor
         return self._producers[producer]
 
@@ -521,6 +544,16 @@ def _ends_text(fact: Fact, key: TextKey) -> bool:
     return not isinstance(fact.payload.get(key[KEY_NAME]), str) and ends_text(fact, end, key)
 
 
+class ExactRequest(msgspec.Struct, frozen=True):
+    """A request with all its updates as they were sent, the hash of the facts that were stored of
+    them, and the ids of these facts.
+    """
+
+    request: Fact
+    args_hash: str | None
+    fact_ids: frozenset[str]
+
+
 class OutsideIntakes:
     """The threads of outside runtimes: in memory those used last, on disk what cannot be read from
     the journal again.
@@ -532,7 +565,7 @@ class OutsideIntakes:
         self._threads: OrderedDict[str, ThreadIntake] = OrderedDict()
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
         self._appends: dict[str, set[asyncio.Task[AppendResult]]] = {}
-        self._exact: OrderedDict[tuple[str, str], ShownRequest] = OrderedDict()
+        self._exact: OrderedDict[tuple[str, str], ExactRequest] = OrderedDict()
 
     @asynccontextmanager
     async def hold(
@@ -541,11 +574,11 @@ class OutsideIntakes:
         """Be the only one that judges facts of these threads; while it `is_alone`, nothing of them
         is on its way to the journal.
         """
-        names, share = sorted(set(thread_ids)), LoopShare()
-        async with AsyncExitStack() as stack:
-            threads = dict[str, ThreadIntake]()
-            for name in names:
-                await stack.enter_async_context(self._hold_one(name))
+        share, held, threads = LoopShare(), list[str](), dict[str, ThreadIntake]()
+        try:
+            for name in sorted(set(thread_ids)):
+                await self._lock(name)
+                held.append(name)
                 if is_alone:
                     await self._wait_for_appends(name)
                 threads[name] = await self._load(name)
@@ -553,20 +586,26 @@ class OutsideIntakes:
                     await asyncio.sleep(0)
             self._drop_idle()
             yield threads
+        finally:
+            for name in held:
+                self._unlock(name)
 
     def start_append(
         self,
         batch: Sequence[Fact],
         threads: Mapping[str, ThreadIntake],
         expected: Mapping[str, int | None] | None,
+        requests: Mapping[int, Fact],
     ) -> asyncio.Task[AppendResult]:
         """Begin to write a batch; those that are begun later are written later. Where it fails, the
-        threads are forgotten.
+        threads are forgotten. `requests` are facts as they were sent, by their place in the batch:
+        once they are written, what they ask is kept, which the journal holds redacted.
         """
         append = asyncio.ensure_future(self.journal.append(batch, expected=expected))
         for name in threads:
             self._appends.setdefault(name, set()).add(append)
         append.add_done_callback(partial(self._end_append, threads))
+        append.add_done_callback(partial(self._keep_exact, batch, requests))
         return append
 
     async def settle(self, threads: Mapping[str, ThreadIntake]) -> bool:
@@ -584,8 +623,8 @@ class OutsideIntakes:
             if trial.has_to_be_saved:
                 saved[name] = trial.save(epoch)
                 trial.thread.is_saved = False
-                if share.use_up():
-                    await asyncio.sleep(0)
+            if share.use_up():
+                await asyncio.sleep(0)
         await self._store.write(saved)
         return saved
 
@@ -609,25 +648,54 @@ class OutsideIntakes:
         for name in names:
             self._threads.pop(name, None)
 
-    def keep_exact(self, fact: Fact) -> None:
-        """Keep what a request shows as it was sent, which the journal holds redacted."""
-        if fact.event_class in _REQUESTS:
-            self._exact[thread_of(fact) or "", id_of(fact, "actionId") or ""] = read_shown(fact)
-            while len(self._exact) > EXACT_REQUESTS:
-                self._exact.popitem(last=False)
-
     def find_exact(self, row: Approval) -> ShownRequest | None:
         """What an approval shows, if that is still in memory."""
-        return self._exact.get((row.thread_id or "", bare_id(row, row.approval_id)))
+        known = self._exact.get((row.thread_id or "", bare_id(row, row.approval_id)))
+        if known is None or known.args_hash != row.args_hash:
+            return None
+        # The hash is the sender's, who runs it.
+        return msgspec.structs.replace(read_shown(known.request), args_hash=known.args_hash)
+
+    def _keep_exact(
+        self,
+        batch: Sequence[Fact],
+        requests: Mapping[int, Fact],
+        append: asyncio.Task[AppendResult],
+    ) -> None:
+        if append.cancelled() or append.exception() is not None:
+            return
+        for place, request in requests.items():
+            self._keep_request(request, batch[place])
+        while len(self._exact) > EXACT_REQUESTS:
+            self._exact.popitem(last=False)
+
+    def _keep_request(self, request: Fact, stored: Fact) -> None:
+        key = thread_of(request) or "", id_of(request, "actionId") or ""
+        known = self._exact.get(key)
+        if known is not None and request.id in known.fact_ids:
+            # A repeat: what is under its masks may not be what it was.
+            return
+        if request.event_class == "action.required":
+            args_hash = find_request_hash(stored)
+            self._exact[key] = ExactRequest(request, args_hash, frozenset({request.id}))
+        elif known is not None:
+            self._exact[key] = ExactRequest(
+                merge_request(known.request.payload, request),
+                find_request_hash(stored, known.args_hash),
+                known.fact_ids | {request.id},
+            )
 
     async def remove(self, name: str) -> None:
         """Keep nothing of a thread whose facts were removed, unless a turn goes on in it."""
-        async with self._hold_one(name):
+        await self._lock(name)
+        try:
             await self._wait_for_appends(name)
             row = await self.journal.thread(name)
             if row is None or row.status not in ("running", "waiting"):
                 self._threads.pop(name, None)
                 await self._store.remove(name)
+        finally:
+            self._unlock(name)
 
     async def close(self) -> None:
         await self._store.close()
@@ -650,17 +718,25 @@ class OutsideIntakes:
         while appends := self._appends.get(name):
             await asyncio.wait(appends)
 
-    @asynccontextmanager
-    async def _hold_one(self, name: str) -> AsyncGenerator[None]:
-        lock, users = self._locks.get(name, (asyncio.Lock(), 0))
+    async def _lock(self, name: str) -> None:
+        # No context manager: a request may have thousands of threads, and each would add six
+        # objects that the garbage collector goes through.
+        lock, users = self._locks.get(name) or (asyncio.Lock(), 0)
         self._locks[name] = lock, users + 1
         try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._locks.pop(name)
-            if users > 1:
-                self._locks[name] = lock, users - 1
+            await lock.acquire()
+        except BaseException:
+            self._leave(name)
+            raise
+
+    def _unlock(self, name: str) -> None:
+        self._locks[name][0].release()
+        self._leave(name)
+
+    def _leave(self, name: str) -> None:
+        lock, users = self._locks.pop(name)
+        if users > 1:
+            self._locks[name] = lock, users - 1
 
     async def _load(self, name: str) -> ThreadIntake:
         thread = self._threads.get(name)

@@ -34,6 +34,7 @@ from factwire.facts.resources import (
 )
 from factwire.journal import Filter, JournalError, RetentionPolicy
 from factwire.journal.blobs.blob_store import find_referenced_blobs, run_disk_work
+from factwire.journal.filter import BESIDE_THREAD
 from factwire.journal.retention import CompactionPolicy, RemovalRehearsal, RemovalTotals
 from factwire.projection import Projection
 from factwire.runtime.configuration import RetentionSettings
@@ -247,6 +248,9 @@ class EdgeRetention:
             "through": cut.through,
             "removal": msgspec.to_builtins(self._build_removal(cut, row, by)),
         }
+        if row is not None and row.private:
+            # What names a private thread stays with it.
+            payload[BESIDE_THREAD] = cut.thread_id
         if row is not None:
             payload["thread"] = msgspec.to_builtins(self._describe_thread(row, cut.through))
         return self._edge.build_fact("history.removed", payload, new_trace_id())

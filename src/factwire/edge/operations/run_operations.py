@@ -15,7 +15,9 @@ import msgspec
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.limits import RECENT_REQUESTS, RUNS_WAITING
 from factwire.edge.operations import outside_facts, thread_operations, worktree_operations
-from factwire.edge.records.thread_records import bare_id
+from factwire.edge.operations.worktree_operations import TaskWorktree
+from factwire.edge.private_threads import IsPrivate
+from factwire.edge.records.thread_records import bare_id, find_row, own_key
 from factwire.facts import InputPart, Person
 from factwire.facts.resources import (
     RUN_ENDS,
@@ -83,7 +85,7 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     input: tuple[InputPart, ...] = ()
     options: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     work_dir: str | None = None
-    worktree: bool | None = None
+    worktree: bool | TaskWorktree | None = None
     when_busy: Literal["queue", "refuse"] = "queue"
     trace_id: str | None = None
     by: Person | None = None
@@ -141,6 +143,12 @@ async def _prepare_folder(
         yield folder, None
         return
     source = folder or str(edge.runtime.workspace)
+    if isinstance(wanted, TaskWorktree):
+        async with worktree_operations.choose_folder(
+            edge, run_id, new.thread_id, source, wanted
+        ) as chosen:
+            yield chosen
+        return
     async with worktree_operations.make_worktree(edge, run_id, source) as made:
         yield made.path, worktree_operations.describe_worktree(made)
 
@@ -181,7 +189,7 @@ async def request_cancel(edge: EdgeContext, run_id: str, reason: str, by: Person
         with translate_refusals():
             cancelling.result()
     await edge.wait_until_settled()
-    return edge.records.runs.get(run_id) or run
+    return edge.records.runs.get(run.run_id) or run
 
 
 _CANCELLING: Final[set[asyncio.Future[str]]] = set()
@@ -218,8 +226,8 @@ async def decide_approval(
     response: Any,
 ) -> Approval:
     """Decide what a run waits for. An approval of another run is none of this one's."""
-    approval = edge.records.approvals.get(approval_id)
-    if approval is None or approval.run_id != run_id:
+    approval = find_row(edge.records.approvals, approval_id)
+    if approval is None or not _is_asked_by(edge, approval, run_id):
         raise Problem(404, "unknown_approval", "this run has no approval with this id")
     thread = edge.find_thread(approval.thread_id or "")
     if thread.runtime_id != edge.mint.runtime_id:
@@ -232,7 +240,7 @@ async def decide_approval(
     with translate_refusals():
         await edge.runtime.decide(
             thread.thread_id,
-            approval_id,
+            bare_id(approval, approval.approval_id),
             decision,
             by=by,
             reason=reason,
@@ -242,7 +250,16 @@ async def decide_approval(
             expires_in=expires_in,
         )
     await edge.wait_until_settled()
-    return edge.records.approvals.get(approval_id) or approval
+    return edge.records.approvals.get(approval.approval_id) or approval
+
+
+def _is_asked_by(edge: EdgeContext, approval: Approval, run_id: str) -> bool:
+    """Whether an id names the run that asks, which has no row where nothing else is known of it."""
+    run = find_row(edge.records.runs, run_id)
+    if run is not None or approval.run_id is None:
+        return run is not None and approval.run_id == run.run_id
+    own = own_key(approval.thread_id, bare_id(approval, approval.run_id))
+    return run_id in (approval.run_id, own)
 
 
 def find_run(edge: EdgeContext, run_id: str) -> Run:
@@ -252,7 +269,7 @@ def find_run(edge: EdgeContext, run_id: str) -> Run:
 
 def find_approval(edge: EdgeContext, approval_id: str) -> Approval:
     """An approval; raises `Problem`."""
-    row = edge.records.approvals.get(approval_id)
+    row = find_row(edge.records.approvals, approval_id)
     if row is None:
         raise Problem(404, "unknown_approval", "no approval has this id")
     return row
@@ -265,8 +282,10 @@ async def read_card(edge: EdgeContext, approval_id: str) -> DecisionCard:
     if thread.runtime_id != edge.mint.runtime_id:
         return await outside_facts.build_outside_card(edge, approval)
     with translate_refusals():
-        card = await edge.runtime.read_card(thread.thread_id, bare_id(approval, approval_id))
-    return msgspec.structs.replace(card, request_id=approval_id)
+        card = await edge.runtime.read_card(
+            thread.thread_id, bare_id(approval, approval.approval_id)
+        )
+    return msgspec.structs.replace(card, request_id=approval.approval_id)
 
 
 async def wait_for_approval(edge: EdgeContext, approval_id: str, seconds: float) -> Approval:
@@ -411,25 +430,33 @@ async def _list_settled_queue(edge: EdgeContext, thread_id: str) -> Page[QueuedR
 _NOT_NOW: Final = 409
 
 
-async def propose_standing_rule(edge: EdgeContext, approval_id: str) -> StandingRule:
-    """The rule for an approval that waits, or why there is none; raises `Problem`."""
+async def propose_standing_rule(
+    edge: EdgeContext, approval_id: str, hidden: IsPrivate
+) -> StandingRule:
+    """The rule for an approval that waits, or why there is none; raises `Problem`. Earlier requests
+    of hidden threads are left out.
+    """
     approval = find_approval(edge, approval_id)
     try:
-        return await _propose_rule(edge, approval, approval_id)
+        return await _propose_rule(edge, approval, approval_id, hidden)
     except Problem as problem:
         if problem.status != _NOT_NOW:
             raise
         return StandingRule(approval_id=approval_id, code=problem.code, reason=problem.detail)
 
 
-async def _propose_rule(edge: EdgeContext, approval: Approval, approval_id: str) -> StandingRule:
+async def _propose_rule(
+    edge: EdgeContext, approval: Approval, approval_id: str, hidden: IsPrivate
+) -> StandingRule:
     if approval.status != "pending":
         raise Problem(_NOT_NOW, "approval_decided", f"the approval is already {approval.status}")
     row = edge.find_own_thread(approval.thread_id or "")
     with translate_refusals():
         thread = await edge.runtime.current(row.thread_id)
-        found = await build_proposal(edge.runtime, thread, bare_id(approval, approval_id))
-    rows = islice(edge.records.approvals.newest(), RECENT_REQUESTS)
+        bare = bare_id(approval, approval.approval_id)
+        found = await build_proposal(edge.runtime, thread, bare)
+    newest = islice(edge.records.approvals.newest(), RECENT_REQUESTS)
+    rows = [row for row in newest if not hidden(row.thread_id)]
     return found.to_resource(approval_id, [(_EarlierRequest(row), _to_match(row)) for row in rows])
 
 
@@ -452,10 +479,13 @@ def _to_match(row: Approval) -> RuleMatch:
     )
 
 
-async def list_standing_rules(edge: EdgeContext) -> Page[GrantedRule]:
-    """The rules that people granted on this Edge and that hold, newest first."""
+async def list_standing_rules(edge: EdgeContext, hidden: IsPrivate) -> Page[GrantedRule]:
+    """The rules that people granted on this Edge and that hold, newest first, but for those of
+    hidden threads.
+    """
     rules = await edge.runtime.list_standing_rules()
-    return Page(items=rules[::-1], as_of=str(edge.cursor))
+    shown = [rule for rule in reversed(rules) if not hidden(rule.thread_id)]
+    return Page(items=shown, as_of=str(edge.cursor))
 
 
 async def revoke_standing_rule(edge: EdgeContext, rule_id: str, by: Person) -> None:
@@ -519,6 +549,7 @@ async def diff_run(edge: EdgeContext, run_id: str) -> RunDiff:
         available=found.available,
         reason=found.reason,
         base=found.base,
+        tree=found.tree,
         files=found.files,
         truncated=found.truncated,
     )

@@ -16,6 +16,7 @@ from factwire.edge.records import Records
 from factwire.facts import Person
 from factwire.facts.resources import Conversation, Project, Thread
 from factwire.journal import Cursor
+from factwire.journal.sqlite.journal import SqliteJournal
 from factwire.projection import ProjectionState, conversation
 from factwire.projection.history_window import ForkedHistory, build_forked_history
 from factwire.projection.messages import Message
@@ -161,6 +162,7 @@ class NewThread(msgspec.Struct, frozen=True, kw_only=True):
     conversation_id: str | None = None
     title: str | None = None
     agent_id: str | None = None
+    private: bool = False
     by: Person | None = None
 
 
@@ -174,6 +176,8 @@ async def add_thread(edge: EdgeContext, new: NewThread, trace_id: str) -> Thread
         find_project(edge, new.project_id)
     if new.agent_id is not None:
         edge.runtime.agent(new.agent_id)
+    if new.private:
+        await _mark_private(edge, new.thread_id)
     await edge.write(
         new.thread_id,
         ("thread.created", {**_thread_fields(new), "status": "active"}),
@@ -186,15 +190,25 @@ async def add_thread(edge: EdgeContext, new: NewThread, trace_id: str) -> Thread
 
 
 async def update_thread(
-    edge: EdgeContext, thread_id: str, changes: dict[str, str], *, by: Person, trace_id: str
+    edge: EdgeContext, thread_id: str, changes: dict[str, Any], *, by: Person, trace_id: str
 ) -> Thread:
-    """Rename, archive or restore a thread."""
+    """Rename, archive or restore a thread, or make it private."""
     row = edge.find_own_thread(thread_id)
-    fresh = {name: value for name, value in changes.items() if _current_value(row, name) != value}
+    fresh = {name: value for name, value in changes.items() if getattr(row, name) != value}
+    if fresh.get("private"):
+        await _mark_private(edge, thread_id)
     if fresh:
         payload = {**describe_thread(edge.records, thread_id), **fresh}
         await edge.write(thread_id, ("thread.updated", payload), trace_id=trace_id, by=by)
     return edge.find_thread(thread_id)
+
+
+async def _mark_private(edge: EdgeContext, thread_id: str) -> None:
+    """Keep what follows of a thread from being uploaded, before any of it is written. Only journals
+    that can be uploaded need to know.
+    """
+    if isinstance(edge.journal, SqliteJournal):
+        await edge.journal.mark_private(thread_id)
 
 
 def describe_thread(records: Records, thread_id: str) -> dict[str, Any]:
@@ -210,6 +224,7 @@ _THREAD_FIELDS: Final = (
     "title",
     "status",
     "agent_id",
+    "private",
     "created_at",
 )
 
@@ -256,6 +271,8 @@ async def add_fork(
     known = edge.records.threads.get(new.thread_id)
     if known is not None:
         return known
+    if parent.private:
+        await _mark_private(edge, new.thread_id)
     seen = await read_state_at(edge, states, parent_id, at)
     state = seen.projection.state
     history = build_forked_history(state, _messages_until(state, from_item_id))
@@ -268,6 +285,7 @@ async def add_fork(
         "fromCursor": str(seen.cursor),
         "title": new.title or parent.title,
         "agentId": new.agent_id or parent.agent_id,
+        "private": parent.private or None,
     }
     payload = {name: value for name, value in forked.items() if value is not None}
     await edge.write(
@@ -340,9 +358,6 @@ def _thread_fields(new: NewThread) -> dict[str, Any]:
         "conversationId": new.conversation_id,
         "title": new.title,
         "agentId": new.agent_id,
+        "private": new.private or None,
     }
     return {name: value for name, value in known.items() if value is not None}
-
-
-def _current_value(row: Thread, name: str) -> str | None:
-    return {"title": row.title, "status": row.status}[name]

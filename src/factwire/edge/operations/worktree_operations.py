@@ -6,6 +6,7 @@ a worktree whose run nobody ever heard of, and both are removed.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +20,16 @@ from factwire.facts import Person
 from factwire.facts.resources import Run, RunWorktree
 from factwire.journal.atomic_files import replace_file
 from factwire.journal.blobs.blob_store import run_disk_work
-from factwire.runtime.sandbox import Worktree, WorktreeUnavailable, add_worktree, remove_worktree
+from factwire.runtime.errors import WorkspaceNotAllowed
+from factwire.runtime.sandbox import (
+    NoRepository,
+    Worktree,
+    WorktreeUnavailable,
+    add_worktree,
+    borrow,
+    remove_worktree,
+)
+from factwire.runtime.turn_resources import Workspaces
 from factwire.serving.asgi import Problem
 from factwire.serving.logs import logger
 
@@ -54,6 +64,75 @@ async def make_worktree(
     await run_disk_work(note.unlink)
 
 
+class TaskWorktree(msgspec.Struct, frozen=True, kw_only=True):
+    """A worktree where the folder of a run is in a repository, else the folder itself. With
+    `run_id`, that of an earlier run of the same thread, while it is there.
+    """
+
+    run_id: str | None = None
+
+
+_NO_WORKTREES: Final = frozenset(
+    {"not_a_repository", "no_commit", "git_missing", "unsupported_ref_storage", "sparse_checkout"}
+)
+"""Why a folder can have no worktrees, however often somebody tries."""
+
+
+@asynccontextmanager
+async def choose_folder(
+    edge: EdgeContext, run_id: str, thread_id: str, folder: str, wanted: TaskWorktree
+) -> AsyncGenerator[tuple[str, dict[str, str] | None]]:
+    """Where a run works that is submitted inside, and what is to be told of its worktree."""
+    former = None if wanted.run_id is None else edge.records.runs.get(wanted.run_id)
+    if former is not None and former.worktree is not None and former.thread_id == thread_id:
+        worktree = former.worktree
+        if await run_disk_work(Path(worktree.path).is_dir):
+            yield former.work_dir or worktree.path, msgspec.to_builtins(worktree)
+            return
+    place = edge.runtime.workspaces.resolve(folder)
+    top = await run_disk_work(_find_top, edge.runtime.workspaces, place)
+    if top is None or await _find_obstacle(top) in _NO_WORKTREES:
+        yield folder, None
+        return
+    async with make_worktree(edge, run_id, str(top)) as made:
+        inside = Path(made.path) / place.relative_to(top)
+        # What is not in the commit is not in the worktree either.
+        is_there = await run_disk_work(inside.is_dir)
+        yield str(inside) if is_there else made.path, describe_worktree(made)
+
+
+def _find_top(workspaces: Workspaces, place: Path) -> Path | None:
+    """The top of the repository that a folder is in, as far up as folders are allowed."""
+    for folder in (place, *place.parents):
+        try:
+            workspaces.resolve(folder)
+        except WorkspaceNotAllowed:
+            return None
+        if os.path.lexists(folder / ".git"):
+            return folder
+    return None
+
+
+async def _find_obstacle(top: Path) -> str | None:
+    """Why a folder can have no worktree, by the words of `WorktreeUnavailable`."""
+    try:
+        async with borrow(top) as git:
+            return "no_commit" if git.head is None else None
+    except NoRepository as error:
+        return error.reason
+
+
+async def describe_missing_worktree(edge: EdgeContext, run: Run) -> str:
+    """Why a run that was to have a worktree has none."""
+    folder = run.work_dir or str(edge.runtime.workspace)
+    try:
+        place = edge.runtime.workspaces.resolve(folder)
+    except WorkspaceNotAllowed:
+        return "folder_removed"
+    top = await run_disk_work(_find_top, edge.runtime.workspaces, place)
+    return "not_a_repository" if top is None else await _find_obstacle(top) or "no_worktree"
+
+
 async def settle_worktrees(edge: EdgeContext) -> None:
     """Remove what was made for runs that were never submitted."""
     for note in await run_disk_work(_list_notes, edge.worktrees):
@@ -73,12 +152,17 @@ async def remove_run_worktree(edge: EdgeContext, run: Run, by: Person, trace_id:
     worktree = run.worktree
     if worktree is None:
         raise Problem(404, "no_worktree", "this run has no worktree of its own")
+    sharing = find_ended_runs(edge, worktree)
+    await preview_operations.stop_run_previews(edge, sharing, trace_id, by)
+    await _remove_own(edge, worktree)
+
+
+def find_ended_runs(edge: EdgeContext, worktree: RunWorktree) -> set[str]:
+    """The runs that worked in a worktree; raises `Problem` while one does."""
     sharing = _runs_sharing(edge, worktree)
     if any(each.status not in _ENDED for each in sharing):
         raise Problem(409, "active_run_exists", "a run is still using it; cancel it first")
-    runs = {each.run_id for each in sharing}
-    await preview_operations.stop_run_previews(edge, runs, trace_id, by)
-    await _remove_own(edge, worktree)
+    return {each.run_id for each in sharing}
 
 
 async def remove_thread_worktrees(edge: EdgeContext, thread_id: str) -> None:

@@ -44,7 +44,7 @@ from factwire.serving.logs import logger
 from factwire.serving.paging import RowDatabase, RowTable, columns_of, remove_rows
 from factwire.serving.streams.journal_feed import DecodedBatch, JournalFeed
 
-RECORDS_VERSION: Final = 5
+RECORDS_VERSION: Final = 6
 """Of the saved form; another one is not read, but made anew from the facts."""
 
 _log: Final = logger("factwire.edge")

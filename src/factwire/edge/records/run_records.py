@@ -31,7 +31,7 @@ from factwire.projection.payload_fields import (
     turn_of,
 )
 from factwire.projection.thread_status import CANCELLING
-from factwire.runtime.action_cards import read_shown
+from factwire.runtime.action_cards import find_request_hash
 from factwire.runtime.mint import run_of
 from factwire.serving.envelopes import run_id_of
 
@@ -341,7 +341,7 @@ def _add_approval(records: "Records", seq: int, fact: Fact) -> None:
             shown=text_at(fact.payload, "shown"),
             cwd=text_at(fact.payload, "cwd"),
             rule=text_at(fact.payload, "rule"),
-            args_hash=fields.args_hash or read_shown(fact).args_hash,
+            args_hash=find_request_hash(fact),
             expires_at=fields.expires_at,
             requested_by=fields.requested_by,
             subagent_id=subagent_of(fact),
@@ -393,7 +393,7 @@ def _change_request(row: Approval, fact: Fact) -> None:
     fields = read_payload(fact, ActionRequestPayload)
     row.summary = fields.prompt or row.summary
     row.shown = text_at(fact.payload, "shown") or row.shown
-    row.args_hash = fields.args_hash or row.args_hash
+    row.args_hash = find_request_hash(fact, row.args_hash)
     row.expires_at = fields.expires_at or row.expires_at
     row.updated_at = fact.created_at
 

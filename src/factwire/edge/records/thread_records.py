@@ -37,10 +37,20 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=ThreadRow)
 
 
+def own_key(thread_id: str | None, bare: str) -> str:
+    """The id that names the row of one thread alone: what is in front of its first tilde is the
+    thread.
+    """
+    thread = (thread_id or "").replace("%", "%25").replace("~", "%7E")
+    return f"{thread}~{bare}"
+
+
 def key_of(table: RowTable[R], thread_id: str | None, bare: str) -> str:
-    """The id under which a thread's own row is kept."""
-    own = f"{thread_id}~{bare}"
-    if own in table:
+    """The id under which a thread's own row is kept: the one that facts have, unless another thread
+    has it too or it could be taken for a row of another thread.
+    """
+    own = own_key(thread_id, bare)
+    if "~" in bare or own in table:
         return own
     row = table.get(bare)
     return bare if row is None or row.thread_id == thread_id else own
@@ -56,9 +66,18 @@ def edit_row(table: RowTable[R], thread_id: str | None, bare: str | None) -> R |
     return None if bare is None else table.edit(key_of(table, thread_id, bare))
 
 
+def find_row(table: RowTable[R], name: str) -> R | None:
+    """The row with an id as it is listed, or with the id that names a thread's own, to read."""
+    row, bare = table.get(name), name.partition("~")[2]
+    if row is not None or not bare:
+        return row
+    row = table.get(bare)
+    return row if row is not None and own_key(row.thread_id, bare) == name else None
+
+
 def bare_id(row: ThreadRow, key: str) -> str:
     """The id that facts have, of a row that is kept under this one."""
-    return key.removeprefix(f"{row.thread_id}~")
+    return key.removeprefix(own_key(row.thread_id, ""))
 
 
 class PlacedThread(msgspec.Struct, kw_only=True):
@@ -141,6 +160,7 @@ def _describe_thread(records: "Records", _: int, fact: Fact) -> None:
     row.parent_thread_id = text_at(payload, "parentThreadId") or row.parent_thread_id
     row.from_item_id = text_at(payload, "fromItemId") or row.from_item_id
     row.status = _STATUSES.get(text_at(payload, "status") or "", row.status)
+    row.private = row.private or payload.get("private") is True
     if fact.event_class != "thread.updated":
         row.by = to_person(payload.get("by")) or row.by
 

@@ -68,11 +68,15 @@ class ThreadBody(RequestBody, frozen=True):
     project_id: Id | None = None
     conversation_id: Id | None = None
     agent_id: Id | None = None
+    private: bool = False
 
 
 class ThreadChange(RequestBody, frozen=True):
+    """A thread can become private, and stays so."""
+
     title: Name | msgspec.UnsetType = msgspec.UNSET
     status: Literal["active", "archived"] | msgspec.UnsetType = msgspec.UNSET
+    private: Literal[True] | msgspec.UnsetType = msgspec.UNSET
 
 
 class ForkBody(RequestBody, frozen=True):
@@ -112,6 +116,16 @@ class RunBody(RequestBody, frozen=True):
 
 class CancelBody(RequestBody, frozen=True):
     reason: Reason | None = None
+
+
+class MergeBody(RequestBody, frozen=True):
+    """A branch to merge into, else the one that is checked out; the subject of the commit; and the
+    `tree` of the diff that was looked at, if nothing else is to be merged.
+    """
+
+    into: Annotated[str, msgspec.Meta(min_length=1, max_length=250)] | None = None
+    message: Reason | None = None
+    tree: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{40,64}$")] | None = None
 
 
 class DecisionBody(RequestBody, frozen=True):

@@ -11,7 +11,7 @@ from litestar.status_codes import HTTP_201_CREATED
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.operations import evidence_operations
 from factwire.edge.operations.evidence_operations import PackCheck
-from factwire.edge.records.thread_records import bare_id
+from factwire.edge.records.thread_records import bare_id, find_row
 from factwire.edge.routes.api_types import (
     BlobBody,
     EvidenceBody,
@@ -117,7 +117,7 @@ async def list_tasks(
 @get("/v1/tasks/{task_id:str}", tags=["tasks"])
 async def read_task(request: EdgeRequest, task_id: FromPath[str]) -> TaskAnswer[TaskSnapshot]:
     """Get a task with its attempts, dependencies and progress."""
-    row = edge_of(request).records.tasks.get(task_id)
+    row = find_row(edge_of(request).records.tasks, task_id)
     if row is None:
         raise Problem(404, "unknown_task", "no task has this id")
     seen = await states_of(request).now(row.thread_id or "")
@@ -182,7 +182,7 @@ async def verify_evidence(request: EdgeRequest, evidence_id: FromPath[str]) -> P
 
 
 def _find_artifact(edge: EdgeContext, artifact_id: FromPath[str]) -> Artifact:
-    row = edge.records.artifacts.get(artifact_id)
+    row = find_row(edge.records.artifacts, artifact_id)
     if row is None:
         raise Problem(404, "unknown_artifact", "no artifact has this id")
     return row

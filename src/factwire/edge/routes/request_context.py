@@ -8,10 +8,12 @@ import msgspec
 
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.operations.retention_operations import EdgeRetention
+from factwire.edge.private_threads import IsPrivate, read_privacy
 from factwire.facts import InputPart, InvalidFacts, Person, read_input
 from factwire.runtime.thread_states import ThreadStates
 from factwire.serving.access_control import Caller
 from factwire.serving.asgi import Problem
+from factwire.serving.guard import RELAYED, RelayedCaller
 from factwire.serving.rest import JsonRequest, derive_new_id
 
 _ISSUES: Final = 100
@@ -38,10 +40,20 @@ def caller_of(request: EdgeRequest) -> Caller:
 
 
 def person_of(request: EdgeRequest) -> Person:
-    """Who asks: the person whose Edge this is, by way of a named token or of a program."""
+    """Who asks: the person whose Edge this is, by way of a named token or of a program; or somebody
+    whose request a Hub passed on.
+    """
     state = request.scope["state"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+    if RELAYED in state:
+        return cast("RelayedCaller", state[RELAYED]).person
     device = caller_of(request).token_id
     return Person(name=edge_of(request).user, device_id=device, via=str(state["via"]))
+
+
+async def read_hidden(request: EdgeRequest) -> IsPrivate:
+    """What tells which threads whoever asks must not see."""
+    state = request.scope["state"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+    return await read_privacy(edge_of(request)) if RELAYED in state else lambda _: False
 
 
 def new_id(request: EdgeRequest, prefix: str) -> str:

@@ -6,24 +6,37 @@ from typing import Annotated, Any, Literal
 
 from litestar import Response, delete, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
-from litestar.status_codes import HTTP_201_CREATED, HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
+from litestar.status_codes import (
+    HTTP_200_OK,
+    HTTP_201_CREATED,
+    HTTP_202_ACCEPTED,
+    HTTP_204_NO_CONTENT,
+)
 
 from factwire.edge.limits import WAIT_SECONDS
 from factwire.edge.operations import (
     preview_operations,
+    run_changes,
     run_operations,
     thread_operations,
     worktree_operations,
 )
 from factwire.edge.operations.run_operations import RunDiff, StandingRule, propose_standing_rule
 from factwire.edge.records.thread_records import bare_id
-from factwire.edge.routes.api_types import CancelBody, DecisionBody, PreviewBody, RunBody
+from factwire.edge.routes.api_types import (
+    CancelBody,
+    DecisionBody,
+    MergeBody,
+    PreviewBody,
+    RunBody,
+)
 from factwire.edge.routes.event_routes import View, read_events_page
 from factwire.edge.routes.request_context import (
     EdgeRequest,
     edge_of,
     new_id,
     person_of,
+    read_hidden,
     read_parts,
     states_of,
 )
@@ -35,6 +48,7 @@ from factwire.facts.resources import (
     Page,
     Preview,
     Run,
+    RunMerge,
     RunProcess,
     RunStatus,
 )
@@ -129,6 +143,17 @@ async def retry_run(request: EdgeRequest, run_id: FromPath[str]) -> Run:
     return await run_operations.retry_ended_run(
         edge_of(request), run_id, person_of(request), trace_of(request)
     )
+
+
+@post("/v1/runs/{run_id:str}/:merge", status_code=HTTP_200_OK, tags=["runs"])
+async def merge_run(
+    request: EdgeRequest, run_id: FromPath[str], data: JSONBody[MergeBody]
+) -> RunMerge:
+    """Merge what an ended run changed in its worktree into a branch of its repository, and remove
+    the worktree. With conflicts, nothing is changed.
+    """
+    wanted = run_changes.WantedMerge(into=data.into, message=data.message, tree=data.tree)
+    return await run_changes.merge_run(edge_of(request), run_id, wanted, person_of(request))
 
 
 @get("/v1/runs/{run_id:str}/events", tags=["runs"], opt=declare_answer(Page[Envelope]))
@@ -236,13 +261,14 @@ async def read_decision_card(request: EdgeRequest, approval_id: FromPath[str]) -
 @get("/v1/approvals/{approval_id:str}/standing-rule", tags=["approvals"])
 async def read_standing_rule(request: EdgeRequest, approval_id: FromPath[str]) -> StandingRule:
     """Get the rule that `always` would grant for an approval, or why there is none."""
-    return await propose_standing_rule(edge_of(request), approval_id)
+    hidden = await read_hidden(request)
+    return await propose_standing_rule(edge_of(request), approval_id, hidden)
 
 
 @get("/v1/standing-rules", tags=["approvals"])
 async def list_standing_rules(request: EdgeRequest) -> Page[GrantedRule]:
     """List the rules that were granted and hold; newest first."""
-    return await run_operations.list_standing_rules(edge_of(request))
+    return await run_operations.list_standing_rules(edge_of(request), await read_hidden(request))
 
 
 @delete("/v1/standing-rules/{rule_id:str}", status_code=HTTP_204_NO_CONTENT, tags=["approvals"])
@@ -274,6 +300,7 @@ ROUTES: list[Any] = [
     read_run,
     cancel_run,
     retry_run,
+    merge_run,
     read_run_events,
     read_logs,
     list_processes,

@@ -103,6 +103,7 @@ async def _read_details(request: EdgeRequest) -> HealthDetails:
         approvals_pending=vitals.pending,
         streams=vitals.streams.readers,
         untrusted_project=edge_of(request).untrusted_project,
+        hub_trouble=edge_of(request).hub.trouble,
     )
 
 

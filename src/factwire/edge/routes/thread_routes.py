@@ -192,6 +192,7 @@ async def create_thread(request: EdgeRequest, data: JSONBody[ThreadBody]) -> Thr
         conversation_id=data.conversation_id,
         title=data.title,
         agent_id=data.agent_id,
+        private=data.private,
         by=person_of(request),
     )
     with run_operations.translate_refusals():
@@ -208,8 +209,10 @@ async def read_thread(request: EdgeRequest, thread_id: FromPath[str]) -> Thread:
 async def change_thread(
     request: EdgeRequest, thread_id: FromPath[str], data: JSONBody[ThreadChange]
 ) -> Thread:
-    """Rename, archive or restore a thread."""
-    fields = {"title": data.title, "status": data.status}
+    """Rename, archive or restore a thread, or make it private: what happens in it from then on
+    stays on this Edge. A private thread cannot be made public again.
+    """
+    fields = {"title": data.title, "status": data.status, "private": data.private}
     changes = {name: value for name, value in fields.items() if value is not msgspec.UNSET}
     return await thread_operations.update_thread(
         edge_of(request), thread_id, changes, by=person_of(request), trace_id=trace_of(request)

@@ -75,16 +75,16 @@ COMMENT: Final = b":\n\n"
 
 def text_frame(message: bytes) -> bytes:
     """A whole WebSocket text message, unmasked, in one frame."""
-    return _frame(_TEXT, message)
+    return text_header(len(message)) + message
 
 
-def _frame(kind: int, part: bytes) -> bytes:
-    size = len(part)
+def text_header(size: int, kind: int = _TEXT) -> bytes:
+    """What stands before so many bytes of a WebSocket text message, in one frame as a rule."""
     if size < _SHORT:
-        return _SHORT_HEADER(kind, size) + part
+        return _SHORT_HEADER(kind, size)
     if size < _LONG:
-        return _MIDDLE_HEADER(kind, 126, size) + part
-    return _LONG_HEADER(kind, 127, size) + part
+        return _MIDDLE_HEADER(kind, 126, size)
+    return _LONG_HEADER(kind, 127, size)
 
 
 def text_fragments(message: bytes, size: int) -> list[bytes]:
@@ -97,7 +97,7 @@ def text_fragments(message: bytes, size: int) -> list[bytes]:
         return [text_frame(message)]
     parts = [message[at : at + size] for at in range(0, len(message), size)]
     kinds = [_TEXT & ~_FINAL, *[_MORE] * (len(parts) - 2), _MORE | _FINAL]
-    return [_frame(kind, part) for kind, part in zip(kinds, parts, strict=True)]
+    return [text_header(len(part), kind) + part for kind, part in zip(kinds, parts, strict=True)]
 
 
 class FrameReader:

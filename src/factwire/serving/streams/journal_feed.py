@@ -7,6 +7,7 @@ exactly where it was.
 """
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from functools import cached_property
@@ -19,7 +20,7 @@ from factwire.journal import Cursor, FactBatch, Filter, Journal, JournalError, J
 from factwire.journal.chunks import decode_line, group_by_keys
 from factwire.journal.filter import Groups, list_keys
 from factwire.serving.envelopes import PlaceOf, ScopeIds, scope_ids_of
-from factwire.serving.limits import PIECE_BYTES, RETRY_SECONDS
+from factwire.serving.limits import PIECE_BYTES, PIECE_FACTS, RETRY_SECONDS
 
 
 class DecodedBatch:
@@ -212,7 +213,7 @@ class JournalFeed:
         async with aclosing(follower) as batches:
             async for batch in batches:
                 self._pause = 0.0
-                for piece in split_batch(batch, PIECE_BYTES):
+                for piece in split_batch(batch, PIECE_BYTES, PIECE_FACTS):
                     self._hand_out(piece)
                     # A journal that always has more would otherwise never let the loop turn.
                     await asyncio.sleep(0)
@@ -249,15 +250,17 @@ class JournalFeed:
             subscriber.lost(failure)
 
 
-def split_batch(batch: FactBatch, size: int) -> Iterator[FactBatch]:
-    """A batch in parts of about `size` bytes; one that is small enough as it is."""
-    if len(batch.data) <= size:
+def split_batch(batch: FactBatch, size: int, count: int = sys.maxsize) -> Iterator[FactBatch]:
+    """A batch in parts of about `size` bytes and at most `count` facts; one that is small enough as
+    it is.
+    """
+    if len(batch.data) <= size and len(batch.seqs) <= count:
         yield batch
         return
     lines, first, start = batch.lines(), batch.first, 0
     while start < len(lines):
-        end, taken = start, 0
-        while end < len(lines) and (end == start or taken + len(lines[end]) < size):
+        end, taken, most = start, 0, min(len(lines), start + count)
+        while end < most and (end == start or taken + len(lines[end]) < size):
             taken += len(lines[end]) + 1
             end += 1
         last = batch.last if end == len(lines) else batch.seqs[end - 1]

@@ -3,8 +3,8 @@
 It answers `/v1/events`, `/v1/facts` and the projection stream of a thread, over WebSocket and as
 server-sent events. Whatever is wrong with a request is said before the stream begins; whatever goes
 wrong later ends it with a code of the table in `stream_sinks`, and never reaches another reader. A
-reader of a stream has nothing to say: on a socket any message of its ends the stream; on an event
-stream only its leaving counts.
+reader of these streams has nothing to say: on a socket any message of its ends the stream; on an
+event stream only its leaving counts. `serve_socket` also serves sockets whose clients may speak.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ import msgspec
 from factwire.journal import Cursor, CursorError, Filter, JournalError, JournalUnavailable
 from factwire.serving.access_control import Caller
 from factwire.serving.asgi import (
+    Message,
     Problem,
     Receive,
     Scope,
@@ -72,6 +73,9 @@ from factwire.serving.streams.stream_sinks import (
 EnterSink = Callable[[StreamSink], Awaitable[None]]
 """Brings a reader to a live stream, or closes its sink."""
 
+TakeMessage = Callable[[StreamSink, Message], Awaitable[None]]
+"""Does what a message of a reader asks for, or closes its sink."""
+
 _HEADERS: Final = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -80,21 +84,34 @@ _HEADERS: Final = [
 _REFUSAL_HEADERS: Final = ((b"cache-control", b"no-store"),)
 
 
-async def serve_socket(scope: Scope, receive: Receive, send: Send, enter: EnterSink) -> None:
+async def refuse_message(sink: StreamSink, _: Message) -> None:
+    """Take a message where nobody may send any."""
+    sink.close(UNASKED)
+
+
+async def serve_socket(
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    enter: EnterSink,
+    take: TakeMessage = refuse_message,
+) -> None:
     """Accept a WebSocket and stay until its reader has gone."""
     await send({"type": "websocket.accept"})
     writer: StreamSink | None = get_extension(scope, uvicorn_protocols.SOCKET_EXTENSION)
     if writer is None:
-        await _serve_messages(receive, send, enter)
+        await _serve_messages(receive, send, enter, take)
         return
     try:
         await enter(writer)
-        await _listen(receive, writer)
+        await _listen(receive, writer, take)
     finally:
         writer.mark_gone()
 
 
-async def _serve_messages(receive: Receive, send: Send, enter: EnterSink) -> None:
+async def _serve_messages(
+    receive: Receive, send: Send, enter: EnterSink, take: TakeMessage
+) -> None:
     """The same over ordinary messages, for any server."""
     messages = FrameReader()
 
@@ -105,7 +122,7 @@ async def _serve_messages(receive: Receive, send: Send, enter: EnterSink) -> Non
     async def finish(closing: CloseReason) -> None:
         await send({"type": "websocket.close", "code": closing.code, "reason": closing.reason})
 
-    await _pump(PumpedSink(deliver, finish), enter, receive)
+    await _pump(PumpedSink(deliver, finish), enter, receive, take)
 
 
 async def serve_events(scope: Scope, receive: Receive, send: Send, enter: EnterSink) -> None:
@@ -134,8 +151,10 @@ async def serve_events(scope: Scope, receive: Receive, send: Send, enter: EnterS
         cut()
 
 
-async def _pump(sink: PumpedSink, enter: EnterSink, receive: Receive) -> bool:
-    listening = asyncio.create_task(_listen(receive, sink), name="factwire-listen")
+async def _pump(
+    sink: PumpedSink, enter: EnterSink, receive: Receive, take: TakeMessage = refuse_message
+) -> bool:
+    listening = asyncio.create_task(_listen(receive, sink, take), name="factwire-listen")
     try:
         await enter(sink)
         return await sink.wait_until_ended()
@@ -145,15 +164,15 @@ async def _pump(sink: PumpedSink, enter: EnterSink, receive: Receive) -> bool:
         await asyncio.wait((listening,))
 
 
-async def _listen(receive: Receive, sink: StreamSink) -> None:
-    """Return when the reader has left or said what it must not."""
+async def _listen(receive: Receive, sink: StreamSink, take: TakeMessage) -> None:
+    """Return when the reader has left."""
     while True:
         message = await receive()
         if message["type"] in ("websocket.disconnect", "http.disconnect"):
             sink.mark_gone()
             return
         if message["type"] == "websocket.receive":
-            sink.close(UNASKED)
+            await take(sink, message)
 
 
 async def _beat(sink: StreamSink) -> None:

@@ -109,6 +109,10 @@ class StreamSink(Protocol):
         """Tell one watcher, in place of the one before."""
         ...
 
+    def limit_unsent(self, size: int) -> None:
+        """Be full past so many unsent bytes, in place of those that a transport has by default."""
+        ...
+
     def write(self, frames: bytes) -> None:
         """Pass on whole frames; ignored once the reader is gone."""
         ...
@@ -156,6 +160,7 @@ class PumpedSink:
         self._watcher: SinkWatcher = NullWatcher()
         self._waiting: list[bytes] = []
         self._size = 0
+        self._limit = _HIGH
         self._closing: CloseReason | None = None
         self._something = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name="factwire-pump")
@@ -171,13 +176,16 @@ class PumpedSink:
     def watch(self, watcher: SinkWatcher) -> None:
         self._watcher = watcher
 
+    def limit_unsent(self, size: int) -> None:
+        self._limit = size
+
     def write(self, frames: bytes) -> None:
         if self.is_gone:
             return
         self._waiting.append(frames)
         self._size += len(frames)
         self._something.set()
-        if self._size > _HIGH and not self.is_blocked:
+        if self._size > self._limit and not self.is_blocked:
             self.is_blocked = True
             self._watcher.on_blocked()
 
@@ -220,6 +228,6 @@ class PumpedSink:
         if frames:
             await self._deliver(frames)
         self._size -= len(frames)
-        if self.is_blocked and self._size <= _HIGH and not self.is_gone:
+        if self.is_blocked and self._size <= self._limit and not self.is_gone:
             self.is_blocked = False
             self._watcher.on_resumed()

@@ -209,7 +209,11 @@ def _encode_answer(problem: Problem) -> bytes:
     return f"HTTP/1.1 {problem.status} {phrase}\r\n{lines}\r\n".encode() + body
 
 
-_KEY: Final = "Sec-WebSocket-Key"
+_HANDSHAKE: Final = (
+    *("connection", "upgrade", "sec-websocket-key", "sec-websocket-version"),
+    *("sec-websocket-extensions", "sec-websocket-protocol"),
+)
+"""What the library reads of a handshake, and repeats where it refuses one."""
 
 SOCKET_EXTENSION: Final = "factwire.socket"
 """Where a scope holds the `SocketWriter`."""
@@ -234,6 +238,9 @@ class SocketWriter:
 
     def watch(self, watcher: SinkWatcher) -> None:
         self._watcher = watcher
+
+    def limit_unsent(self, size: int) -> None:
+        self._protocol.transport.set_write_buffer_limits(high=size)
 
     def close(self, closing: CloseReason) -> None:
         if not self.is_gone:
@@ -273,9 +280,11 @@ class FactwireSocketProtocol(WebSocketsSansIOProtocol):
         self.ping_timeout = None
 
     def handle_connect(self, event: Request) -> None:
-        if not all(map(str.isascii, event.headers.get_all(_KEY))):
-            # Older releases of the library stumble over it; without a key it is a bad request.
-            del event.headers[_KEY]
+        values = (value for name in _HANDSHAKE for value in event.headers.get_all(name))
+        if not all(map(str.isascii, values)):
+            # The library cannot repeat it; without any of them it is a bad request.
+            for name in {*_HANDSHAKE} & {*event.headers}:
+                del event.headers[name]
         super().handle_connect(event)
         if not self.close_sent and not self.conn.extensions:
             self._writer = SocketWriter(self)
