@@ -24,7 +24,7 @@ from bench.workload import events
 SOCKETS: Final = (100, 500)
 ROUNDS: Final = 3
 _THREAD: Final = events(1)[0]["threadId"]
-_FILTERED: Final = f"/v1/facts?since=now&threadId={_THREAD}"
+FILTERED: Final = f"/v1/facts?since=now&threadId={_THREAD}"
 _WHOLE: Final = "/v1/facts?since=now"
 _AT: Final = re.compile(rb'"at":(\d+)')
 
@@ -42,6 +42,9 @@ class Server:
         assert self._process.stdin
         assert self._process.stdout
         self._input, self.output = self._process.stdin, self._process.stdout
+        self.processor_seconds = 0.0
+        """What the last answer took of its processor."""
+
         self.port: int = self.answer()["port"]
 
     def ask(self, command: str) -> dict[str, Any]:
@@ -52,7 +55,9 @@ class Server:
         print(command, file=self._input, flush=True)
 
     def answer(self) -> dict[str, Any]:
-        return json.loads(self.output.readline())
+        found = json.loads(self.output.readline())
+        self.processor_seconds = found.get("processor", 0.0)
+        return found
 
     def end(self) -> None:
         self._process.kill()
@@ -60,7 +65,7 @@ class Server:
 
 
 @contextmanager
-def _server(kind: str) -> Generator[Server]:
+def open_server(kind: str) -> Generator[Server]:
     server = Server(kind)
     try:
         yield server
@@ -68,7 +73,7 @@ def _server(kind: str) -> Generator[Server]:
         server.end()
 
 
-def _connect_sockets(port: int, count: int, path: str) -> list[socket.socket]:
+def connect_sockets(port: int, count: int, path: str) -> list[socket.socket]:
     """Sockets that have shaken hands."""
     request = (
         f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
@@ -86,7 +91,7 @@ def _connect_sockets(port: int, count: int, path: str) -> list[socket.socket]:
     return found
 
 
-class _Reading:
+class SocketReading:
     """What a run of a server brought; reading ends a moment after the server says it is done."""
 
     def __init__(self, server: Server, sockets: list[socket.socket]) -> None:
@@ -125,8 +130,8 @@ class _Reading:
                 self.waits.append((now - int(found[1])) / 1e6)
 
 
-def _deliveries(server: Server, sockets: list[socket.socket], ticks: int) -> float:
-    reading = _Reading(server, sockets)
+def measure_deliveries(server: Server, sockets: list[socket.socket], ticks: int) -> float:
+    reading = SocketReading(server, sockets)
     start = time.perf_counter()
     server.tell(f"publish {ticks}")
     reading.read()
@@ -139,18 +144,18 @@ def _rates(count: int) -> dict[str, float]:
     """Deliveries per second of each contender, in turns."""
     ticks = {"edge": 60_000 // count, "bare": 60_000 // count, "plain": 6_000 // count}
     seen: dict[str, list[float]] = {kind: [] for kind in ticks}
-    with _server("edge") as edge, _server("bare") as bare, _server("plain") as plain:
+    with open_server("edge") as edge, open_server("bare") as bare, open_server("plain") as plain:
         servers = {"edge": edge, "bare": bare, "plain": plain}
         readers = {
-            kind: _connect_sockets(each.port, count, _FILTERED) for kind, each in servers.items()
+            kind: connect_sockets(each.port, count, FILTERED) for kind, each in servers.items()
         }
         for kind, server in servers.items():
             while server.ask("settled")["readers"] < count:
                 time.sleep(0.01)
-            _deliveries(server, readers[kind], max(1, ticks[kind] // 10))
+            measure_deliveries(server, readers[kind], max(1, ticks[kind] // 10))
         for _ in range(ROUNDS):
             for kind, server in servers.items():
-                seen[kind].append(_deliveries(server, readers[kind], ticks[kind]))
+                seen[kind].append(measure_deliveries(server, readers[kind], ticks[kind]))
     return {kind: statistics.median(found) for kind, found in seen.items()}
 
 
@@ -185,12 +190,12 @@ def _fan_out(count: int) -> list[Row]:
 def _sockets() -> list[Row]:
     """What a socket costs."""
     count = 500
-    with _server("edge") as server:
-        for each in _connect_sockets(server.port, 50, _FILTERED):
+    with open_server("edge") as server:
+        for each in connect_sockets(server.port, 50, FILTERED):
             each.close()
         before = server.ask("memory")["memory"]
         start = time.perf_counter()
-        readers = _connect_sockets(server.port, count, _FILTERED)
+        readers = connect_sockets(server.port, count, FILTERED)
         elapsed = time.perf_counter() - start
         memory = (server.ask("memory")["memory"] - before) / count / 1000
         for each in readers:
@@ -203,8 +208,8 @@ def _sockets() -> list[Row]:
 
 def _waits(server: Server, seconds: int = 3) -> tuple[float, float]:
     """Milliseconds from append to receive on 100 sockets: the median and the 99th percentile."""
-    watchers = _connect_sockets(server.port, 100, _WHOLE)
-    reading = _Reading(server, watchers)
+    watchers = connect_sockets(server.port, 100, _WHOLE)
+    reading = SocketReading(server, watchers)
     server.tell(f"stamp 1000 {seconds}")
     reading.read(stamps=True)
     for each in watchers:
@@ -216,10 +221,10 @@ def _waits(server: Server, seconds: int = 3) -> tuple[float, float]:
 def _latency() -> list[Row]:
     """How long a fact is on its way through a journal on disk, and what stopped readers add."""
     name = "append to receive, 100 sockets, 1,000 facts/s"
-    with _server("edge") as server:
+    with open_server("edge") as server:
         _waits(server, 1)
         median, late = _waits(server)
-        stopped = _connect_sockets(server.port, 20, _WHOLE)
+        stopped = connect_sockets(server.port, 20, _WHOLE)
         _, later = _waits(server)
         for each in stopped:
             each.close()
@@ -239,14 +244,14 @@ def _latency() -> list[Row]:
 
 def _connect_readers(server: Server) -> list[socket.socket]:
     """A thousand readers, some at a time."""
-    return [each for _ in range(20) for each in _connect_sockets(server.port, 50, _WHOLE)]
+    return [each for _ in range(20) for each in connect_sockets(server.port, 50, _WHOLE)]
 
 
 def _storm() -> list[Row]:
     """What is left of the publisher's rate while a thousand readers leave and come back."""
-    with _server("edge") as server:
+    with open_server("edge") as server:
         readers = _connect_readers(server)
-        reading = _Reading(server, readers)
+        reading = SocketReading(server, readers)
         server.tell("append 3")
         reading.read()
         for each in readers:

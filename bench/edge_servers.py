@@ -102,8 +102,10 @@ class Publisher:
         return max((each.get_write_buffer_size() for each in self._transports()), default=0)
 
 
-async def _serve(application: Any, **settings: Any) -> tuple[uvicorn.Server, int]:
+async def serve_application(application: Any, **settings: Any) -> tuple[uvicorn.Server, int]:
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+    # The readers here answer no pings, and a busy machine takes its time between two rounds.
+    settings = {**settings, "ws_ping_interval": 3_600}
     config = uvicorn.Config(
         application, lifespan="off", log_level="critical", access_log=False, **settings
     )
@@ -115,7 +117,7 @@ async def _serve(application: Any, **settings: Any) -> tuple[uvicorn.Server, int
     return server, listener.getsockname()[1]
 
 
-def _transports(server: uvicorn.Server) -> list[asyncio.Transport]:
+def list_transports(server: uvicorn.Server) -> list[asyncio.Transport]:
     return [cast("Any", each).transport for each in server.server_state.connections]
 
 
@@ -135,8 +137,10 @@ async def edge(stack: AsyncExitStack) -> tuple[int, Answer]:
         chosen = streams if b"threadId" in scope["query_string"] else other
         await chosen(scope, receive, send)
 
-    server, port = await _serve(application, http=FactwireHttpProtocol, **socket_settings())
-    publisher = Publisher(lambda: _transports(server))
+    server, port = await serve_application(
+        application, http=FactwireHttpProtocol, **socket_settings()
+    )
+    publisher = Publisher(lambda: list_transports(server))
 
     async def publish() -> None:
         ticks.requests.put_nowait(None)
@@ -147,6 +151,8 @@ async def edge(stack: AsyncExitStack) -> tuple[int, Answer]:
             await publisher.run(int(words[1]), publish)
         elif words[0] == "stamp":
             await _append_stamped(journal, int(words[1]), float(words[2]))
+        elif words[0] == "message":
+            await journal.append([_stamp(decode_line(facts(1)[0]), int(words[1]))])
         elif words[0] == "append":
             return {"rate": await _measure_appends(journal, float(words[1]))}
         return {"readers": streams.stats().readers}
@@ -200,7 +206,7 @@ async def plain(stack: AsyncExitStack) -> tuple[int, Answer]:
         ended = sockets[socket] = asyncio.Event()
         await ended.wait()
 
-    _, port = await _serve(
+    _, port = await serve_application(
         Litestar([handler]), ws="websockets-sansio", ws_per_message_deflate=False
     )
     texts = [text.decode() for text in _messages()]
@@ -273,13 +279,23 @@ def _memory() -> int:
     return pages * 4096
 
 
+def _find_server(kind: str) -> Callable[[AsyncExitStack], Awaitable[tuple[int, Answer]]]:
+    if kind == "hub":
+        from bench.hub_server import hub  # noqa: PLC0415 - it imports this module
+
+        return hub
+    return {"edge": edge, "plain": plain, "bare": bare}[kind]
+
+
 async def _main(kind: str) -> None:
     async with AsyncExitStack() as stack:
-        port, answer = await {"edge": edge, "plain": plain, "bare": bare}[kind](stack)
+        port, answer = await _find_server(kind)(stack)
         _say({"port": port})
         loop = asyncio.get_running_loop()
         while words := (await loop.run_in_executor(None, sys.stdin.readline)).split():
-            _say({**await answer(words), "memory": _memory() if words[0] == "memory" else 0})
+            start = time.thread_time()
+            found = {**await answer(words), "processor": time.thread_time() - start}
+            _say({**found, "memory": _memory() if words[0] == "memory" else 0})
 
 
 def _say(what: dict[str, Any]) -> None:

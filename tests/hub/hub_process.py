@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from signal import SIGKILL
@@ -21,12 +21,12 @@ from factwire.hub.records.hub_database import HubDatabase
 _STOP_SECONDS = 60
 
 _SERVE = """
-import json, sys
+import json, os, sys
 from pathlib import Path
 from factwire.hub import hub_guard, hub_startup
 from factwire.hub.people import accounts
 from factwire.hub.people.passwords import Passwords
-from factwire.runtime.configuration import HubSettings
+from factwire.runtime.configuration import HubSettings, MailSettings, ProviderSettings
 from factwire.serving.http_server import run
 from factwire.serving.logs import set_up_logs
 from tests.hub.hubs import quick_passwords
@@ -40,9 +40,22 @@ if len(sys.argv) > 2:
 
 def ready(hub, address):
     token = None if hub.first_admin is None else hub.first_admin.token
-    print(json.dumps({"address": address, "token": token}), flush=True)
+    print(json.dumps({"address": hub.services.url, "token": token}), flush=True)
 
-run(hub_startup.serve(Path(sys.argv[1]), HubSettings(port=0), ready))
+settings = HubSettings(port=0)
+if os.environ.get("TEST_RUNNERS_AT"):
+    settings = HubSettings(port=int(os.environ["TEST_RUNNERS_AT"]), runners=1)
+if os.environ.get("TEST_MAIL_PORT"):
+    mail = MailSettings(
+        host="127.0.0.1", port=int(os.environ["TEST_MAIL_PORT"]), sender="hub@example.org",
+        security="none", user="hub", password_env="MAIL_PASSWORD",
+    )
+    absent = ProviderSettings(
+        issuer="http://127.0.0.1:9", client_id="hub", client_secret_env="CORP_SECRET", title="Corp",
+        private_network=True,
+    )
+    settings = HubSettings(port=0, mail=mail, oidc={"corp": absent})
+run(hub_startup.serve(Path(sys.argv[1]), settings, ready))
 """
 
 
@@ -91,12 +104,26 @@ class HubProcess:
 
 
 @contextmanager
-def hub_process(folder: Path, *, eager: bool = False) -> Generator[HubProcess]:
+def hub_process(
+    folder: Path,
+    *,
+    eager: bool = False,
+    runners_at: int | None = None,
+    variables: Mapping[str, str] = {},
+) -> Generator[HubProcess]:
+    """With `runners_at`, it listens on that port and starts a runner."""
     log = folder / "hub.log"
+    added = {} if runners_at is None else {"TEST_RUNNERS_AT": str(runners_at)}
     arguments = [sys.executable, "-c", _SERVE, str(folder / "hub"), *(["eager"] if eager else [])]
     with (
         log.open("a") as errors,
-        subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+        subprocess.Popen(
+            arguments,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, **added, **variables},
+        ) as process,
     ):
         try:
             yield HubProcess(process, log)

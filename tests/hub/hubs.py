@@ -1,16 +1,23 @@
 """A Hub in this process whose clock stands still, and people who use it over HTTP."""
 
+import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from ipaddress import IPv4Address
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import httpx
 from argon2 import PasswordHasher
 
-from factwire.hub.hub_startup import OpenHub, open_hub
+from factwire.hub.approvals.approval_resources import ApprovalLinks
+from factwire.hub.chats.chat_links import ChatLinks
+from factwire.hub.hub_startup import DATABASE_FILE, OpenHub, open_hub
 from factwire.hub.people.passwords import Passwords
+from factwire.hub.records.hub_database import open_database
+from factwire.journal.atomic_files import make_private_folder
+from factwire.journal.cursor import new_epoch
 from factwire.runtime.configuration import HubSettings
 
 URL = "http://127.0.0.1:8788"
@@ -69,6 +76,32 @@ class HubPerson:
         return answer.json() if answer.content else None
 
 
+class HubDevice:
+    """A machine that has joined."""
+
+    def __init__(self, http: httpx.AsyncClient, joined: dict[str, Any]) -> None:
+        self._http = http
+        self.joined = joined
+
+    @property
+    def device_id(self) -> str:
+        return self.joined["deviceId"]
+
+    async def exchange(self) -> httpx.Response:
+        return await self._http.post(
+            "/v1/auth/device", json={"deviceToken": self.joined["deviceToken"]}
+        )
+
+    async def request(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        access = (await self.exchange()).json()["accessToken"]
+        headers = {"authorization": f"Bearer {access}"}
+        return await self._http.request(method, path, json=body, headers=headers)
+
+    async def begin_upload(self, edge_id: str | None = None) -> httpx.Response:
+        path = f"/v1/edges/{edge_id or self.joined['edgeId']}/mirror/sessions"
+        return await self.request("POST", path, {"epoch": "0123456789abcdef", "runtimeId": "rt_1"})
+
+
 class RunningHub:
     """A Hub that answers; each request comes from an address of its own unless it names one."""
 
@@ -106,6 +139,25 @@ class RunningHub:
     async def sign_in(self, name: str) -> HubPerson:
         return self.person(await self.login(name))
 
+    async def ask_to_join(self, edge_id: str | None = "edge_1", **more: Any) -> dict[str, Any]:
+        """The codes of a machine or, without an id, of a terminal."""
+        named = {} if edge_id is None else {"edgeId": edge_id}
+        body = {"name": "laptop", "agents": ["demo"], **named, **more}
+        answer = await self.post("/v1/device-authorizations", body)
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    async def collect(self, code: str, what: str = "device") -> httpx.Response:
+        return await self.post(f"/v1/auth/{what}-token", {"deviceCode": code})
+
+    async def join_device(self, owner: HubPerson, edge_id: str = "edge_1") -> HubDevice:
+        codes = await self.ask_to_join(edge_id)
+        path = f"/v1/device-authorizations/{codes['user_code']}/decision"
+        await owner.post(path, {"decision": "confirm"}, status=200)
+        joined = await self.collect(codes["device_code"])
+        assert joined.status_code == 200, joined.text
+        return HubDevice(self.http, joined.json())
+
     def person(self, answer: httpx.Response) -> HubPerson:
         assert answer.status_code in (200, 201), answer.text
         return HubPerson(self.http, answer.json())
@@ -128,11 +180,43 @@ class _EachFromElsewhere(httpx.AsyncBaseTransport):
         return await inner.handle_async_request(request)
 
 
+_EMPTY: dict[str, bytes] = {}
+
+
+async def put_empty_database(data: Path) -> None:
+    """Have a new Hub find an empty database of the newest schema: to make one takes longer than
+    most tests.
+    """
+    path = data / DATABASE_FILE
+    if path.exists():
+        return
+    if not _EMPTY:
+        with TemporaryDirectory() as folder:
+            first = Path(folder) / DATABASE_FILE
+            async with open_database(f"sqlite:{first}"):
+                pass
+            _EMPTY["database"] = first.read_bytes()
+    make_private_folder(data)
+    path.touch(0o600)
+    path.write_bytes(_EMPTY["database"])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        # No two Hubs have the same log.
+        connection.execute("UPDATE event_counter SET epoch = ?", (new_epoch(),))
+
+
 @asynccontextmanager
 async def running_hub(
-    folder: Path, clock: SteppedClock | None = None, *, url: str = URL, **settings: Any
+    folder: Path,
+    clock: SteppedClock | None = None,
+    *,
+    url: str = URL,
+    approvals: ApprovalLinks | None = None,
+    chat_links: ChatLinks | None = None,
+    **settings: Any,
 ) -> AsyncGenerator[RunningHub]:
     time = clock or SteppedClock()
+    if "database" not in settings:
+        await put_empty_database(folder / "hub")
     async with open_hub(
         folder / "hub",
         HubSettings(**settings),
@@ -140,6 +224,8 @@ async def running_hub(
         passwords=quick_passwords(),
         clock=time,
         timer=time,
+        approvals=approvals,
+        chat_links=chat_links,
     ) as hub:
         transport = _EachFromElsewhere(cast("Any", hub.application))
         async with httpx.AsyncClient(transport=transport, base_url=URL) as http:

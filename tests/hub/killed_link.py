@@ -1,21 +1,25 @@
 """The two ends of a link as processes that can be killed: an Edge under load, and a Hub's mirrors.
 
-`python -m tests.hub.killed_link hub FOLDER PORT [eager]` serves mirrors; an eager one acknowledges
-what it has not stored yet. `… edge FOLDER PORT ROUND [rest]` runs an Edge that uploads, with four
-producers unless it rests. Each prints a line once it is ready.
+`serve_mirrors` serves mirrors; eager ones acknowledge what they have not stored yet. `run_edge` is
+an Edge that uploads, with four producers unless it rests. Each says its name once it is ready.
+They are forked by a process that has imported all that they need, because that takes longer than
+everything else in a round.
 """
 
 import asyncio
-import subprocess
-import sys
-from collections.abc import Generator
+import multiprocessing
+import os
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from itertools import count
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
-from factwire.edge.hub_upload import UPLOAD_FILE, HubTarget, UploadMark, UploadSession
+from factwire.edge.hub_access import HubTarget
+from factwire.edge.hub_upload import UPLOAD_FILE, UploadMark, UploadSession
 from factwire.edge.startup import EdgeSettings, open_edge
 from factwire.hub.mirror.mirror_store import EdgeMirror
 from factwire.journal import Journal
@@ -25,14 +29,20 @@ from tests.hub.mirrors import HUB_TOKEN, running_mirror
 from tests.journal.contract import make_fact
 
 PRODUCERS = 4
+START_SECONDS: Final = 240
+Ready = Callable[[str], None]
+
+_forks = multiprocessing.get_context("forkserver")
+_forks.set_forkserver_preload(
+    ["tests.hub.killed_link", "tests.hub.test_link_faults", "tests.hub.supervising_agents"]
+)
 
 
-async def serve_hub(folder: Path, port: int, *, eager: bool) -> None:
+async def serve_mirrors(ready: Ready, folder: Path, port: int, eager: str = "") -> None:
     if eager:
         EdgeMirror.take_chain = _acknowledge_early
     async with running_mirror(folder, port):
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
+        ready("mirrors")
         await asyncio.Event().wait()
 
 
@@ -61,13 +71,12 @@ async def _acknowledge_early(
     )
 
 
-async def run_edge(folder: Path, port: int, round_name: str, *, rests: bool) -> None:
+async def run_edge(ready: Ready, folder: Path, port: int, round_name: str, rests: str = "") -> None:
     hub = HubTarget(url=f"http://127.0.0.1:{port}", token=HUB_TOKEN)
     settings = EdgeSettings(token=TOKEN, hub=hub)
     conf = configuration_in(folder)
     async with open_edge(conf, Path(conf.workspaces[0]), settings) as edge:
-        sys.stdout.write(f"{edge.context.edge_id}\n")
-        sys.stdout.flush()
+        ready(edge.context.edge_id)
         if rests:
             await asyncio.Event().wait()
         lanes = (_produce(edge.context.journal, f"{round_name}-{n}") for n in range(PRODUCERS))
@@ -81,28 +90,37 @@ async def _produce(journal: Journal, lane: str) -> None:
 
 
 class KilledProcess:
-    """One end of the link, in a process of its own; `name` is the line that it printed."""
+    """One end of the link, in a process of its own; `name` is what it said when it was ready."""
 
-    def __init__(self, *args: object) -> None:
-        command = [sys.executable, "-m", "tests.hub.killed_link", *map(str, args)]
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert self._process.stdout is not None
-        self.name = self._process.stdout.readline().strip()
-        assert self.name
+    def __init__(self, run: Callable[..., Awaitable[None]], *args: object) -> None:
+        here, there = _forks.Pipe(duplex=False)
+        self._process = _forks.Process(target=_run, args=(there, run, *args), daemon=True)
+        self._process.start()
+        there.close()
+        with here:
+            assert here.poll(START_SECONDS), args
+            self.name: str = here.recv()
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        self._process.join()
+
+
+def _run(ready: Connection, run: Callable[..., Awaitable[None]], *args: object) -> None:
+    os.umask(0o077)
+    with Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), 2)
+
+    async def run_until_killed() -> None:
+        await run(ready.send, *args)
+
+    asyncio.run(run_until_killed())
 
 
 @contextmanager
-def killed_after(*args: object) -> Generator[KilledProcess]:
+def killed_after(run: Callable[..., Awaitable[None]], *args: object) -> Generator[KilledProcess]:
     """A process that does not outlive the block."""
-    process = KilledProcess(*args)
+    process = KilledProcess(run, *args)
     try:
         yield process
     finally:
@@ -116,11 +134,3 @@ def read_acked(folder: Path) -> int:
     except FileNotFoundError:
         return 0
     return msgspec.json.decode(content, type=UploadMark).acked_seq
-
-
-if __name__ == "__main__":
-    role, where, at, *rest = sys.argv[1:]
-    if role == "hub":
-        asyncio.run(serve_hub(Path(where), int(at), eager="eager" in rest))
-    else:
-        asyncio.run(run_edge(Path(where), int(at), rest[0], rests="rest" in rest))

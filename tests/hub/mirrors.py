@@ -9,11 +9,10 @@ from pathlib import Path
 import httpx
 import uvicorn
 
-from factwire.edge.hub_upload import HubTarget
-from factwire.facts import Person
-from factwire.hub.mirror.mirror_app import MirrorApp, Purpose
+from factwire.edge.hub_access import HubTarget
+from factwire.hub.mirror.mirror_app import MirrorAccess, MirrorApp, Purpose
 from factwire.hub.mirror.mirror_store import MirrorStore
-from factwire.serving.asgi import Problem, Scope, get_header
+from factwire.serving.asgi import Problem, Receive, Scope, Send, get_header
 from factwire.serving.streams import FactwireHttpProtocol, socket_settings
 
 HUB_TOKEN = "a-hub-token-for-tests-0123456789"
@@ -21,13 +20,30 @@ NOW = "2026-11-16T12:00:00.000Z"
 WAIT_SECONDS = 60.0
 
 
-async def authorize(scope: Scope, edge_id: str, purpose: Purpose) -> Person:
+@asynccontextmanager
+async def authorize(scope: Scope, edge_id: str, _: Purpose) -> AsyncGenerator[MirrorAccess]:
     """One person who owns every Edge but `edge_foreign`."""
     if get_header(scope, b"authorization") != f"Bearer {HUB_TOKEN}":
         raise Problem(401, "unauthenticated", "send the token")
     if edge_id == "edge_foreign":
         raise Problem(404, "unknown_edge", "no Edge with this id has joined this Hub")
-    return Person(name="ada", device_id="dev_1", via=purpose)
+    yield MirrorAccess(stream_key="ses_1")
+
+
+class MirrorWithTokens:
+    """Mirrors, and an exchange that gives every device the one token."""
+
+    def __init__(self, store: MirrorStore) -> None:
+        self._mirrors = MirrorApp(store, authorize)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] != "/v1/auth/device":
+            await self._mirrors(scope, receive, send)
+            return
+        body = b'{"accessToken":"%s","expiresIn":900}' % HUB_TOKEN.encode()
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 class RunningMirror:
@@ -59,7 +75,7 @@ async def running_mirror(folder: Path, port: int = 0) -> AsyncGenerator[RunningM
         found: int = listening.getsockname()[1]
         async with MirrorStore(folder, lambda: NOW) as store:
             config = uvicorn.Config(
-                MirrorApp(store, authorize),
+                MirrorWithTokens(store),
                 http=FactwireHttpProtocol,
                 loop="none",
                 lifespan="off",

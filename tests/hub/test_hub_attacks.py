@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import select, update
 
-from factwire.hub import hub_guard
+from factwire.hub import hub_guard, request_rates
 from factwire.hub.people import accounts, administration, hub_tokens
 from factwire.hub.people.accounts import HubCaller
 from factwire.hub.records import invitation_records, people_records
 from factwire.hub.records.hub_tables import invitations, sessions
+from factwire.serving.asgi import Problem
 from tests.hub.hubs import PASSWORD, RunningHub, running_hub
 
 pytestmark = pytest.mark.asyncio
@@ -399,10 +402,11 @@ async def test_limits_are_those_of_each_kind_and_come_back_with_time(tmp_path: P
         assert await statuses(76, "GET", "/v1/health") == [200] * 75 + [429]
         refused = await hub.http.get("/v1/health", headers={"x-from": "192.0.2.1"})
         assert refused.json()["code"] == "too_many_requests"
-        assert refused.headers["retry-after"] == "1"
+        assert refused.headers["retry-after"] == "61"
+        hub.clock.advance(60)
+        assert await statuses(1, "GET", "/v1/health") == [429]
         hub.clock.advance(1)
-        # 100 in a minute are five in three seconds.
-        assert await statuses(2, "GET", "/v1/health") == [200, 429]
+        assert await statuses(101, "GET", "/v1/health") == [200] * 100 + [429]
         elsewhere = await hub.http.get("/v1/health", headers={"x-from": "192.0.2.2"})
         assert elsewhere.status_code == 200
 
@@ -443,11 +447,36 @@ async def test_addresses_of_one_subscriber_share_a_limit():
 
 @pytest.mark.requirement("hub.limits")
 async def test_counting_has_a_bound(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(hub_guard, "COUNTED_ADDRESSES", 10)
-    rates = hub_guard.RequestRates(lambda: 0.0)
+    monkeypatch.setattr(request_rates, "COUNTED_ADDRESSES", 10)
+    rates = request_rates.RequestRates(lambda: 0.0)
     for number in range(100):
-        rates.spend(hub_guard.Rate("every", 5), str(number))
-    assert len(rates._buckets) == 10
+        rates.spend(request_rates.Rate("every", 5), str(number))
+    assert len(rates._windows) == 10
+
+
+@pytest.mark.requirement("hub.limits")
+@given(
+    pauses=st.lists(st.floats(0, 70) | st.just(0.0), max_size=150),
+    start=st.floats(0, 1_000),
+    limit=st.integers(1, 12),
+)
+async def test_no_minute_has_more_than_the_limit_and_a_wait_as_told_is_enough(
+    pauses: list[float], start: float, limit: int
+):
+    now = start
+    rates, rate = request_rates.RequestRates(lambda: now), request_rates.Rate("every", limit)
+    allowed: list[float] = []
+    for pause in pauses:
+        now += pause
+        try:
+            rates.spend(rate, "192.0.2.1")
+        except Problem as problem:
+            now += int(problem.headers["retry-after"])
+            rates.spend(rate, "192.0.2.1")
+        allowed.append(now)
+        assert len(rates._windows["every", "192.0.2.1"].counts) <= 61
+    for first, beyond in zip(allowed, allowed[limit:], strict=False):
+        assert beyond - first >= 60
 
 
 @pytest.mark.requirement("hub.limits")

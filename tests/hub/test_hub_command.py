@@ -58,8 +58,14 @@ def test_people_are_managed_while_the_hub_runs_and_while_it_does_not(
     listed = hub.json("user", "list")
     assert [row["name"] for row in listed["items"]] == ["Bo", "Ada"]
     shown = hub("user", "list").out.splitlines()
-    assert shown[0].split() == ["id", "name", "role", "created", "disabled"]
+    header = ["id", "name", "role", "signs", "in", "with", "created", "disabled"]
+    assert shown[0].split() == header
     assert shown[1].split()[:3] == [bo["personId"], "Bo", "admin"]
+    assert "password" in shown[1]
+    methods = hub.json("user", "methods", "Ada")
+    assert methods == {"password": True, "passkeys": [], "identities": []}
+    assert "password" in hub("user", "methods", "Ada").out
+    assert "unknown_method" in hub("user", "methods", "Ada", "--remove", "pky_x", code=1).err
     page = hub("user", "list", "--limit", "1")
     cursor = page.err.split("--after ")[1].strip()
     assert "Ada" in hub("user", "list", "--after", cursor).out
@@ -123,5 +129,8 @@ def test_a_folder_without_a_hub_and_a_wrong_database_are_named(
     assert wrong.code == 2
     insecure = factwire("hub", "--host", "0.0.0.0", "--data", tmp_path / "hub")
     assert (insecure.code, "tls_required" in insecure.err) == (2, True)
+    unknown = factwire("hub", "--url", "ftp://hub.example", "--data", tmp_path / "hub")
+    assert (unknown.code, "hub.url expected an http" in unknown.err) == (2, True)
+    assert not (tmp_path / "hub").exists()
     helped = factwire("hub", "--help")
     assert (helped.code, "invite" in helped.out) == (0, True)

@@ -1,23 +1,38 @@
 """Kills of an Edge, of a Hub and of both under load: the mirror is the original in the end."""
 
+import asyncio
 import socket
 from pathlib import Path
 from random import Random
 from time import monotonic, sleep
+from typing import Any
 
 import pytest
 
+from factwire.edge import hub_upload
+from factwire.edge.hub_access import HubAccess, HubUnreachable, send_request
+from factwire.edge.hub_upload import HubUpload
 from factwire.hub.mirror.mirror_store import MirrorStore
 from factwire.journal.sqlite.journal import SqliteJournal
-from tests.hub.killed_link import KilledProcess, killed_after, read_acked
-from tests.hub.mirrors import NOW, WAIT_SECONDS
+from tests.edge.edges import running_edge
+from tests.hub.killed_link import (
+    KilledProcess,
+    killed_after,
+    read_acked,
+    run_edge,
+    serve_mirrors,
+)
+from tests.hub.mirrors import NOW, WAIT_SECONDS, running_mirror
 from tests.hub.test_mirror_store import read_lines
+from tests.journal.contract import make_fact
 from tests.trials import TRIAL_SECONDS, count_trials
 
 pytestmark = pytest.mark.fault
 
-ROUNDS = count_trials(full=50, share=3)
+ROUNDS = count_trials(full=150, share=3)
 """Kills of one run."""
+
+CUTS = count_trials(full=38 * 3600 // 90, share=40)
 
 
 def wait_for_acked(folder: Path, seq: int) -> None:
@@ -43,8 +58,8 @@ async def kill_rounds(folder: Path, rounds: int, *hub_options: str) -> None:
     chance, port = Random(7), choose_port()
     edge_folder, hub_folder = folder / "edge", folder / "hub"
     edge_folder.mkdir()
-    hub = KilledProcess("hub", hub_folder, port, *hub_options)
-    edge = KilledProcess("edge", edge_folder, port, "start")
+    hub = KilledProcess(serve_mirrors, hub_folder, port, *hub_options)
+    edge = KilledProcess(run_edge, edge_folder, port, "start")
     edge_id = edge.name
     try:
         for number in range(rounds):
@@ -54,16 +69,16 @@ async def kill_rounds(folder: Path, rounds: int, *hub_options: str) -> None:
                 hub.kill()
                 acked = read_acked(edge_folder)
                 assert await read_head(hub_folder, edge_id) >= acked
-                hub = KilledProcess("hub", hub_folder, port, *hub_options)
+                hub = KilledProcess(serve_mirrors, hub_folder, port, *hub_options)
             if which != "hub":
                 edge.kill()
-                edge = KilledProcess("edge", edge_folder, port, str(number))
+                edge = KilledProcess(run_edge, edge_folder, port, str(number))
     finally:
         edge.kill()
         hub.kill()
     with (
-        killed_after("hub", hub_folder, port),
-        killed_after("edge", edge_folder, port, "end", "rest"),
+        killed_after(serve_mirrors, hub_folder, port),
+        killed_after(run_edge, edge_folder, port, "end", "rest"),
     ):
         async with SqliteJournal(f"{edge_folder}/journal.db", read_only=True) as journal:
             wait_for_acked(edge_folder, (await journal.head()).seq)
@@ -85,6 +100,63 @@ async def kill_rounds(folder: Path, rounds: int, *hub_options: str) -> None:
 @pytest.mark.asyncio
 async def test_kills_of_either_end_under_load_lose_and_change_nothing(tmp_path: Path):
     await kill_rounds(tmp_path, ROUNDS)
+
+
+class CutConnection:
+    """Loses requests, or the answers to them, of an Edge's upload; one whenever it is told to."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.cut = asyncio.Event()
+        self._loses: str | None = None
+        patch.setattr(hub_upload, "send_request", self._send)
+
+    async def lose(self, what: str) -> None:
+        """Return once a request or an answer was lost."""
+        self.cut.clear()
+        self._loses = what
+        async with asyncio.timeout(WAIT_SECONDS):
+            await self.cut.wait()
+
+    async def _send(self, *args: Any, **kwargs: Any) -> Any:
+        loses, self._loses = self._loses, None
+        if loses != "request":
+            answer = await send_request(*args, **kwargs)
+            if loses is None:
+                return answer
+        self.cut.set()
+        raise HubUnreachable("the connection was cut")
+
+
+async def pause_not(_: float) -> None:
+    """In the place of a pause."""
+    await asyncio.sleep(0)
+
+
+@pytest.mark.nightly
+@pytest.mark.requirement("link.cuts")
+@pytest.mark.timeout(TRIAL_SECONDS)
+@pytest.mark.asyncio
+async def test_an_upload_that_is_cut_every_ninety_seconds_is_the_original(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    chance, connection = Random(8), CutConnection(monkeypatch)
+    async with running_mirror(tmp_path / "hub") as hub, running_edge(tmp_path) as edge:
+        journal = edge.machine.journal
+        assert isinstance(journal, SqliteJournal)
+        async with HubUpload(edge.machine, HubAccess(hub.target), sleep=pause_not).run():
+            for number in range(CUTS):
+                losing = asyncio.create_task(connection.lose(chance.choice(("request", "answer"))))
+                lane = f"lane-{number % 3}"
+                for part in range(chance.randint(1, 3)):
+                    await journal.append([make_fact(f"{number}-{part}", lane)])
+                await losing
+            await hub.wait_for(edge.machine.edge_id, (await journal.head()).seq)
+        async with hub.store.use(edge.machine.edge_id) as mirror:
+            original, mirrored = await journal.verify(), await mirror.journal.verify()
+            assert (mirrored.ok, mirrored.head) == (True, original.head)
+            assert await read_lines(mirror.journal) == await read_lines(journal)
+            status = await mirror.status()
+        assert (status.former, status.refused) == ((), ())
 
 
 @pytest.mark.asyncio

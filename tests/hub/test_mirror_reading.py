@@ -13,8 +13,8 @@ import pytest
 from websockets.asyncio.client import connect
 
 from factwire.edge.edge_app import build_openapi
+from factwire.edge.hub_frames import MIRRORED_ROUTES
 from factwire.edge.startup import EdgeSettings
-from factwire.hub.mirror.mirrored_edge import MIRRORED_ROUTES
 from tests.edge.edges import TOKEN, RunningEdge, running_edge
 from tests.hub.mirrors import HUB_TOKEN, WAIT_SECONDS, RunningMirror, running_mirror
 

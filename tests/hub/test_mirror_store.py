@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from shutil import copytree, rmtree
 from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from factwire.edge.hub_upload import UploadSession, UploadStart
 from factwire.facts.fact import Fact
+from factwire.hub.mirror import mirror_store
 from factwire.hub.mirror.mirror_store import EdgeMirror, MirrorStore, UnknownEdge, UploadFenced
 from factwire.journal import (
     ChainPointUnknown,
@@ -22,13 +25,16 @@ from factwire.journal import (
     MirrorConflict,
     MirrorGap,
     MirrorRefused,
+    RemovedFact,
     Restoration,
     RetentionPolicy,
 )
+from factwire.journal.atomic_files import replace_file
 from factwire.journal.chunks import ChainBatch
+from factwire.journal.sqlite import handle, retention
 from factwire.journal.sqlite.journal import SqliteJournal
 from tests.hub.mirrors import NOW
-from tests.journal.contract import make_fact
+from tests.journal.contract import WAIT, make_fact
 
 EDGE = "edge_1"
 
@@ -156,9 +162,11 @@ class Story:
             try:
                 await uploader.send(batch)
             except MirrorRefused:
-                # After a restart the mirror no longer begins where this part does.
+                # After a restart the mirror no longer begins where this part does, and what
+                # contradicts it is kept aside.
                 assert not self.held
-            assert (uploader.session, await uploader.mirror.status()) == (end, before)
+            after = msgspec.structs.replace(await uploader.mirror.status(), refused=before.refused)
+            assert (uploader.session, after) == (end, before)
 
     async def ahead(self, uploader: Uploader, size: int) -> None:
         """A part that comes before the one it follows is refused with the seq that is expected."""
@@ -213,11 +221,53 @@ def test_any_cut_and_repetition_of_uploads_gives_the_same_journal(steps: list[tu
 @pytest.mark.requirement("mirror.keeps")
 @settings(max_examples=40, deadline=None)
 @given(STEPS)
+@example([("turn", 33), ("send", 1), ("compact", 0), ("send", 1), ("again", 0)])
+@example([("turn", 4), ("retain", 5), ("send", 1), ("compact", 0)])
 def test_a_mirror_stays_verifiable_when_the_edge_removes_what_it_has_not_sent(
     steps: list[tuple[str, int]],
 ):
     with TemporaryDirectory() as folder:
         asyncio.run(Story(Path(folder), held=False).run(steps))
+
+
+@pytest.mark.requirement("mirror.same-chain")
+@pytest.mark.asyncio
+async def test_an_upload_that_comes_while_the_one_before_is_sealed_is_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    sealing, made, insert_segment = Event(), Event(), handle.insert_segment
+
+    def insert_later(*args: Any) -> None:
+        sealing.set()
+        assert made.wait(WAIT)
+        insert_segment(*args)
+
+    class NotedIntake(retention.MirrorIntake):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            if sealing.is_set():
+                made.set()
+
+    async with (
+        SqliteJournal(str(tmp_path / "a.db")) as journal,
+        SqliteJournal(str(tmp_path / "b.db")) as mirror,
+        asyncio.timeout(WAIT),
+    ):
+        await journal.append(make_turn(1, 6))
+        await journal.append(make_turn(2, 2))
+        first = await journal.read_chain(await journal.chain_point(0), size=1)
+        second = await journal.read_chain(await journal.chain_point(8), size=1)
+        monkeypatch.setattr(handle, "RUN_IDS", 8)
+        monkeypatch.setattr(retention, "RUN_IDS", 1)
+        monkeypatch.setattr(handle, "insert_segment", insert_later)
+        monkeypatch.setattr(retention, "MirrorIntake", NotedIntake)
+        await mirror.become_mirror((await journal.head()).epoch)
+        taking = asyncio.create_task(mirror.take_chain(first))
+        assert await asyncio.to_thread(sealing.wait, WAIT)
+        assert (await mirror.take_chain(second)).point == await journal.chain_point(12)
+        await taking
+        assert await read_lines(mirror) == await read_lines(journal)
+        assert (await mirror.verify()).ok
 
 
 @pytest.mark.requirement("mirror.conflict")
@@ -269,6 +319,32 @@ async def test_a_newer_session_fences_all_before_it_also_after_a_restart(tmp_pat
                 await old.send(new.sent[0])
 
 
+@pytest.mark.requirement("mirror.fenced")
+@pytest.mark.asyncio
+async def test_readers_see_a_journal_with_its_own_name_while_another_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with (
+        SqliteJournal(str(tmp_path / "a.db")) as journal,
+        MirrorStore(tmp_path / "hub", lambda: NOW) as store,
+        store.use(EDGE, create=True) as mirror,
+    ):
+        seen: list[tuple[SqliteJournal | None, tuple[str, ...]]] = []
+
+        def replace_and_look(path: Path, content: bytes) -> None:
+            replace_file(path, content)
+            seen.append((mirror._journal, mirror._state.files))
+
+        monkeypatch.setattr(mirror_store, "replace_file", replace_and_look)
+        uploader = Uploader(journal, mirror)
+        await uploader.begin()
+        first = (mirror.journal, (mirror.file,))
+        await uploader.begin(restart=True)
+        assert seen == [(None, ()), first]
+        assert mirror.journal is not first[0]
+        assert mirror.file not in first[1]
+
+
 @pytest.mark.requirement("mirror.verified")
 @settings(max_examples=80, deadline=None)
 @given(st.data())
@@ -304,6 +380,36 @@ async def _change_a_byte(folder: Path, data: st.DataObject) -> None:
         assert (await mirror.status()).facts == 0
         await uploader.send_all()
         assert await read_lines(mirror.journal) == await read_lines(journal)
+
+
+@pytest.mark.requirement("mirror.verified")
+@pytest.mark.asyncio
+async def test_an_id_that_stands_elsewhere_is_not_taken_as_that_of_a_removed_fact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(retention, "RUN_IDS", 1)
+    async with (
+        SqliteJournal(str(tmp_path / "a.db")) as journal,
+        SqliteJournal(str(tmp_path / "b.db")) as mirror,
+        asyncio.timeout(WAIT),
+    ):
+        await journal.append(make_turn(1, 3))
+        await journal.append(make_turn(2, 3))
+        first = await journal.read_chain(await journal.chain_point(0), size=1)
+        second = await journal.read_chain(await journal.chain_point(5), size=1)
+        await mirror.become_mirror((await journal.head()).epoch)
+        removed = RemovedFact(100, "fact-removed", 1, b"digest")
+        await mirror.take_removed([removed], [])
+        twice = [RemovedFact(seq, "fact-new", 1, b"digest") for seq in (101, 102)]
+        for batch in (first, second):
+            await mirror.take_chain(batch)
+            for known in ("fact-removed", "fact-1-0"):
+                with pytest.raises(MirrorBroken):
+                    await mirror.take_removed([RemovedFact(103, known, 1, b"digest")], [])
+            with pytest.raises(MirrorBroken):
+                await mirror.take_removed(twice, [])
+        await mirror.take_removed([removed], [])
+        assert (await mirror.verify()).ok
 
 
 @pytest.mark.requirement("mirror.read-only")

@@ -7,20 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
 
-from factwire.edge.hub_upload import (
-    CHAIN_MEDIA_TYPE,
-    UPLOAD_FILE,
-    HubTarget,
-    HubUpload,
-    UploadUnsupported,
-)
+from factwire.edge.hub_access import HubAccess, HubTarget, HubUnreachable, UploadUnsupported
+from factwire.edge.hub_upload import CHAIN_MEDIA_TYPE, UPLOAD_FILE, HubUpload
 from factwire.edge.startup import EdgeSettings
 from factwire.journal import ChainPoint, JournalUnavailable
 from factwire.journal.sqlite.journal import SqliteJournal
-from factwire.serving.streams import FeedStopped
 from tests.cli.cli_commands import COMMAND
 from tests.edge.edges import TOKEN, RunningEdge, running_edge
 from tests.hub.mirrors import HUB_TOKEN, RunningMirror, running_mirror
@@ -67,6 +62,17 @@ async def test_an_edge_goes_on_uploading_after_restarts_of_either_side(tmp_path:
                 ]
             assert reports[0]["ok"]
             assert reports[0] == reports[1]
+
+
+@pytest.mark.requirement("mirror.upload")
+@pytest.mark.asyncio
+@pytest.mark.parametrize("epoch", ["../../x", "/tmp/x", "a\0b", "a" * 3_000, "A" * 16, "a" * 15])
+async def test_a_mirror_has_no_file_outside_of_its_folder(tmp_path: Path, epoch: str):
+    async with running_mirror(tmp_path / "hub") as hub:
+        start = {"epoch": epoch, "runtimeId": "rt_1"}
+        answer = await hub.http.post("/v1/edges/edge_1/mirror/sessions", json=start)
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid_request")
+    assert await asyncio.to_thread(lambda: list(tmp_path.rglob("*.db"))) == []
 
 
 async def verify_journal(path: Path) -> dict[str, Any]:
@@ -117,7 +123,8 @@ async def test_pauses_grow_up_to_half_a_minute_and_are_shortened_by_chance(tmp_p
     async with running_edge(tmp_path) as edge:
         chances = iter([1.0, 0.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.0, 1.0])
         target = HubTarget(url=f"http://127.0.0.1:{port}", token=HUB_TOKEN)
-        upload = HubUpload(edge.machine, target, sleep=sleep, chance=lambda: next(chances))
+        access = HubAccess(target)
+        upload = HubUpload(edge.machine, access, sleep=sleep, chance=lambda: next(chances))
         async with upload.run():
             await asyncio.wait_for(done.wait(), 60)
             assert upload.trouble is not None
@@ -129,7 +136,7 @@ async def test_pauses_grow_up_to_half_a_minute_and_are_shortened_by_chance(tmp_p
 async def test_an_upload_outlives_a_journal_or_a_disk_that_fails_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    faults = iter([JournalUnavailable("gone"), OSError(28, "No space left"), FeedStopped("over")])
+    faults = iter([JournalUnavailable("gone"), OSError(28, "No space left"), KeyError("odd")])
     read_chain = SqliteJournal.read_chain
 
     async def fail_at_first(journal: SqliteJournal, *args: Any) -> Any:
@@ -144,6 +151,26 @@ async def test_an_upload_outlives_a_journal_or_a_disk_that_fails_for_a_while(
     ):
         await ensure_equal(edge, hub)
     assert list(faults) == []
+
+
+@pytest.mark.requirement("mirror.upload")
+@pytest.mark.asyncio
+async def test_an_answer_that_is_none_of_a_hub_counts_as_no_answer():
+    token = {"accessToken": "one", "expiresIn": 900}
+    pages = [
+        b"<html>Maintenance</html>",
+        b"{}",
+        b'{"accessToken":"one"}',
+        b'{"accessToken":"\xff"}',
+    ]
+    answers = iter([*pages, msgspec.json.encode(token)])
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=next(answers)))
+    access = HubAccess(HubTarget(url="http://127.0.0.1", token=HUB_TOKEN))
+    async with httpx.AsyncClient(base_url=access.target.url, transport=transport) as http:
+        for _ in pages:
+            with pytest.raises(HubUnreachable):
+                await access.token(http)
+        assert await access.token(http) == "one"
 
 
 @pytest.mark.requirement("mirror.keeps")
@@ -230,7 +257,7 @@ async def test_an_edge_on_another_journal_says_that_it_cannot_upload(tmp_path: P
     async with running_edge(tmp_path) as edge:
         other = msgspec.structs.replace(edge.machine, journal=object())
         with pytest.raises(UploadUnsupported):
-            HubUpload(other, HubTarget(url="http://127.0.0.1:1", token=HUB_TOKEN))
+            HubUpload(other, HubAccess(HubTarget(url="http://127.0.0.1:1", token=HUB_TOKEN)))
 
 
 @pytest.mark.requirement("mirror.refusals")

@@ -1,71 +1,48 @@
 """The door of a Hub: how often an address may ask, and who is signed in.
 
-Requests are counted before anything about them is believed, in one token bucket for each address
-and kind of request. A client behind a proxy that the operator named is counted by the address that
+Requests are counted before anything about them is believed, in one window for each address and
+kind of request. A client behind a proxy that the operator named is counted by the address that
 this proxy reports; whatever else a client says about its address is ignored. Every route needs a
-role, which is looked up with each request: whoever is signed out, disabled or demoted is it now.
+role, which is looked up with each request: whoever is signed out, disabled or demoted is it now. A
+socket may come with a ticket in its address, where a browser can put nothing else.
 """
 
 import hmac
 import ipaddress
-import math
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from factwire.hub.limits import COUNTED_ADDRESSES, USER_AGENT_CHARACTERS
-from factwire.hub.people.accounts import HubServices, authenticate
+from factwire.hub.limits import USER_AGENT_CHARACTERS
+from factwire.hub.people.accounts import HubCaller, HubServices, authenticate
+from factwire.hub.people.socket_tickets import is_ticket, redeem_ticket
 from factwire.hub.records.hub_database import RecordsUnavailable
 from factwire.hub.records.hub_tables import Role
 from factwire.hub.records.invitation_records import ActionOrigin
+from factwire.hub.request_rates import Rate, RequestRates
 from factwire.serving.access_control import HostPolicy
 from factwire.serving.asgi import Application, Problem, Receive, Scope, Send, refuse
-from factwire.serving.guard import Guard, OpenRoutes, read_credentials
+from factwire.serving.guard import BodyRule, Credentials, Guard, OpenRoutes, read_credentials
 from factwire.serving.idempotency import CALLER_ID
 
 SERVER_NAME: Final = "Hub"
 CALLER: Final = "caller"
 ORIGIN: Final = "origin"
 
-_MINUTE: Final = 60.0
+SOCKET_TOKEN: Final = "access_token"  # noqa: S105 - a name, not a token
+"""The parameter of a socket's address that holds a ticket."""
+
+RouteAccess = Role | Literal["device", "both"]
+"""Who may use a route: people of a role or above, a device for what is its own, or anybody of the
+two.
+"""
+
+_NO_TICKET: Final = ""
+"""The name of a parameter that no address has."""
+
 _NETWORK_BITS: Final = 64
 """Of an IPv6 address, what one subscriber has; they can choose the rest freely."""
-
-
-class Rate(msgspec.Struct, frozen=True):
-    """So many requests of a kind in a minute, from one address."""
-
-    kind: str
-    per_minute: int
-
-
-class RequestRates:
-    """Token buckets of a fixed number of addresses."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
-
-    def spend(self, rate: Rate, address: str) -> None:
-        """Take one token; raises `Problem` where none is left."""
-        now, key = self._clock(), (rate.kind, address)
-        filled, at = self._buckets.pop(key, (float(rate.per_minute), now))
-        tokens = min(rate.per_minute, filled + max(0.0, now - at) * rate.per_minute / _MINUTE)
-        allowed = tokens >= 1
-        self._buckets[key] = (tokens - 1 if allowed else tokens, now)
-        if len(self._buckets) > COUNTED_ADDRESSES:
-            self._buckets.popitem(last=False)
-        if not allowed:
-            seconds = math.ceil((1 - tokens) * _MINUTE / rate.per_minute)
-            raise Problem(
-                429,
-                "too_many_requests",
-                f"more than {rate.per_minute} requests of this kind came from your address in a "
-                f"minute; try again in {seconds} s",
-                headers={"retry-after": str(seconds)},
-            )
 
 
 def client_address(scope: Scope, proxies: frozenset[str]) -> str:
@@ -146,8 +123,9 @@ def _user_agent(scope: Scope) -> str:
 
 
 class HubGuard(Guard):
-    """A guard that asks for an access token; `role_of` is the role that a request needs, None for
-    figures, which also the token of the operator's monitoring may read.
+    """A guard that asks for an access token; `access_of` is who may send a request, None for
+    figures, which also the token of the operator's monitoring may read. `takes_ticket` is true for
+    a socket that may have a ticket in its address; `token_in_url` lets that be an access token.
     """
 
     def __init__(
@@ -158,9 +136,11 @@ class HubGuard(Guard):
         is_page: Callable[[Scope], bool],
         *,
         open_routes: OpenRoutes,
-        body_bytes: int,
-        role_of: Callable[[Scope], Role | None],
+        body_rule_of: Callable[[Scope], BodyRule],
+        access_of: Callable[[Scope], RouteAccess | None],
+        takes_ticket: Callable[[Scope], bool],
         metrics_token: str,
+        token_in_url: bool,
     ) -> None:
         super().__init__(
             application,
@@ -168,36 +148,72 @@ class HubGuard(Guard):
             is_page,
             server_name=SERVER_NAME,
             open_routes=open_routes,
-            body_bytes=body_bytes,
+            body_rule_of=body_rule_of,
         )
         self._hub = hub
-        self._role_of = role_of
+        self._access_of = access_of
+        self._takes_ticket = takes_ticket
         self._metrics_token = metrics_token.encode()
+        self._token_in_url = token_in_url
 
     async def ensure_credentials(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
-        """Require somebody who is signed in and has the role that a request needs."""
-        token, role = read_credentials(scope, headers).token, self._role_of(scope)
-        if token is None:
-            raise _unauthenticated()
-        if role is None and hmac.compare_digest(
-            token.encode("utf-8", "surrogateescape"), self._metrics_token
+        """Require somebody who is signed in and may send a request."""
+        takes_ticket, access = self._takes_ticket(scope), self._access_of(scope)
+        name = SOCKET_TOKEN if takes_ticket else _NO_TICKET
+        credentials = read_credentials(scope, headers, ticket_name=name)
+        if access is None and hmac.compare_digest(
+            (credentials.token or "").encode("utf-8", "surrogateescape"), self._metrics_token
         ):
             return
         try:
-            caller = await authenticate(self._hub, token)
+            caller = await self._identify(credentials)
         except RecordsUnavailable as error:
             raise Problem(
                 503, error.code, "the database does not answer", headers={"retry-after": "1"}
             ) from error
         if caller is None:
             raise _unauthenticated()
-        if not caller.may(role or "admin"):
-            raise Problem(
-                403, "insufficient_role", f"this needs the role {role}; yours is {caller.role}"
-            )
+        _ensure_access(caller, access or "admin")
         state = scope["state"]
         state[CALLER], state[CALLER_ID] = caller, caller.person_id
         state[ORIGIN] = msgspec.structs.replace(state[ORIGIN], actor_id=caller.person_id)
+
+    async def _identify(self, credentials: Credentials) -> HubCaller | None:
+        if credentials.token is not None:
+            return await authenticate(self._hub, credentials.token)
+        if credentials.ticket is None:
+            return None
+        caller = await redeem_ticket(self._hub, credentials.ticket)
+        if caller is None and not is_ticket(credentials.ticket):
+            if not self._token_in_url:
+                raise Problem(
+                    400,
+                    "token_in_url",
+                    "this Hub takes no access token in an address; send it as 'Authorization: "
+                    "Bearer …', or get a ticket from POST /client/ws-ticket",
+                )
+            caller = await authenticate(self._hub, credentials.ticket)
+        if caller is None:
+            raise Problem(
+                401,
+                "ticket_invalid",
+                "the ticket is unknown, used or expired; get one from POST /client/ws-ticket",
+            )
+        return caller
+
+
+def _ensure_access(caller: HubCaller, access: RouteAccess) -> None:
+    if access == "both":
+        return
+    if access == "device":
+        if caller.device_id is None:
+            raise Problem(403, "device_only", "only a device that has joined may do this")
+    elif caller.device_id is not None:
+        raise Problem(403, "people_only", "this needs a person who is signed in, not a device")
+    elif not caller.may(access):
+        raise Problem(
+            403, "insufficient_role", f"this needs the role {access}; yours is {caller.role}"
+        )
 
 
 def _unauthenticated() -> Problem:

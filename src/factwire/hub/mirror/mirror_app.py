@@ -5,11 +5,12 @@ person's Edge and one that does not exist are answered alike. An upload is a bod
 larger than a bound, and is acknowledged once it is on disk.
 """
 
+import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Annotated, Any, Final, Literal, TypeVar, cast
-from urllib.parse import unquote
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar, cast
+from urllib.parse import quote, unquote
 
 import msgspec
 from litestar import Response, get, post, put
@@ -17,10 +18,11 @@ from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.status_codes import HTTP_200_OK, HTTP_204_NO_CONTENT
 
+from factwire.edge.edge_app import AS_OF
 from factwire.edge.hub_upload import CHAIN_MEDIA_TYPE, RemovedPage, UploadSession, UploadStart
-from factwire.facts import Person
 from factwire.facts.limits import LINE_BYTES
 from factwire.facts.refs import InvalidRef, parse_ref
+from factwire.hub.limits import MIRRORED_SECONDS
 from factwire.hub.mirror.mirror_store import (
     EdgeMirror,
     MirrorStatus,
@@ -29,13 +31,22 @@ from factwire.hub.mirror.mirror_store import (
     UploadRefused,
 )
 from factwire.hub.mirror.mirrored_edge import MirroredEdge, open_mirrored_edge
-from factwire.journal import MirrorGap, MirrorRefused
+from factwire.journal import Cursor, CursorError, MirrorGap, MirrorRefused
 from factwire.journal.chunks import ChainBatch
 from factwire.serving.access_control import Caller
-from factwire.serving.asgi import Application, Problem, Receive, Scope, Send, new_trace_id, refuse
+from factwire.serving.asgi import (
+    Application,
+    Message,
+    Problem,
+    Receive,
+    Scope,
+    Send,
+    new_trace_id,
+    refuse,
+)
 from factwire.serving.logs import logger
 from factwire.serving.rest import (
-    CONTENT,
+    BODY,
     JsonRequest,
     MsgspecLitestar,
     prepare_request,
@@ -43,15 +54,57 @@ from factwire.serving.rest import (
     to_response,
     to_routable_scope,
 )
+from factwire.serving.streams import FeedStopped
 
 Purpose = Literal["read", "upload"]
-Authorize = Callable[[Scope, str, Purpose], Awaitable[Person]]
-"""Who asks for an Edge and what for; raises `Problem`, 404 for an Edge that is none of theirs."""
+
+
+class MirrorAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody may have of a mirror: all of it, or some `threads`. Streams that they open are
+    known by `stream_key`, by which they can be closed.
+    """
+
+    stream_key: str
+    threads: frozenset[str] | None = None
+
+
+Authorize = Callable[[Scope, str, Purpose], AbstractAsyncContextManager[MirrorAccess]]
+"""Who asks for an Edge and what for, for as long as they are answered; raises `Problem`, 404 for an
+Edge that is none of theirs.
+"""
+NoteUpload = Callable[[str, str], None]
+"""Told of an Edge whose mirror is at a cursor now."""
+
+
+class DeviceRelay(Protocol):
+    """Passes on to an Edge what only the Edge itself can do."""
+
+    def owns(self, scope: Scope) -> bool:
+        """Whether a request, under its path at the Edge, needs the device."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, edge_id: str) -> None:
+        """Answer a request; raises `Problem`."""
+        ...
+
+
+class DecisionTaker(Protocol):
+    """Takes decisions at the address that an Edge has for them."""
+
+    async def __call__(
+        self, scope: Scope, receive: Receive, edge_id: str, is_known: Callable[[str], bool]
+    ) -> tuple[str, int]:
+        """Decide what an agent asks. Return its id at the Edge, and how many seconds the mirror may
+        take to show it decided; raises `Problem`. `is_known` is whether the mirror has a request.
+        """
+        ...
+
 
 UPLOAD_BYTES_MOST: Final = LINE_BYTES + 16 * 1024 * 1024
 """Bytes of one upload; a part is far smaller, unless it holds the longest line there can be."""
 
 _PREFIX: Final = re.compile(r"/v1/edges/([^/]+)(/.*)?")
+_DECISIONS: Final = ("POST", "/v1/permissions/decide")
 _NO_VERBS: Final = re.compile(r"(?!)")
 _log: Final = logger("factwire.hub")
 
@@ -62,6 +115,15 @@ class MirrorRequest(JsonRequest):
 
 def store_of(request: MirrorRequest) -> MirrorStore:
     return cast("MirrorStore", request.app.state["mirrors"])
+
+
+def _note_upload(
+    request: MirrorRequest, mirror: EdgeMirror, answer: UploadSession
+) -> UploadSession:
+    note = cast("NoteUpload | None", request.app.state["note_upload"])
+    if note is not None:
+        note(mirror.edge_id, str(Cursor(mirror.epoch, answer.acked_seq)))
+    return answer
 
 
 Session = Annotated[int, QueryParameter(ge=1, description="The session that uploads.")]
@@ -81,14 +143,14 @@ async def begin_session(
 ) -> UploadSession:
     """Begin a session of uploads, which ends all sessions before it."""
     async with store_of(request).use(edge_id, create=True) as mirror:
-        return await mirror.begin_session(data)
+        return _note_upload(request, mirror, await mirror.begin_session(data))
 
 
 @post(
     "/v1/edges/{edge_id:str}/mirror/chain",
     status_code=HTTP_200_OK,
     tags=["edges"],
-    opt={CONTENT: CHAIN_MEDIA_TYPE},
+    opt={BODY: {CHAIN_MEDIA_TYPE: (bytes, {})}},
 )
 async def take_chain(
     request: MirrorRequest, edge_id: FromPath[str], session: Session
@@ -96,14 +158,15 @@ async def take_chain(
     """Upload the next part of the Edge's chain; the answer says what is durable."""
     async with store_of(request).use(edge_id) as mirror:
         body = await _read_body(request)
-        return await mirror.take_chain(session, _decode(body, ChainBatch), body)
+        answer = await mirror.take_chain(session, _decode(body, ChainBatch), body)
+        return _note_upload(request, mirror, answer)
 
 
 @post(
     "/v1/edges/{edge_id:str}/mirror/removed",
     status_code=HTTP_204_NO_CONTENT,
     tags=["edges"],
-    opt={CONTENT: CHAIN_MEDIA_TYPE},
+    opt={BODY: {CHAIN_MEDIA_TYPE: (bytes, {})}},
 )
 async def take_removed(request: MirrorRequest, edge_id: FromPath[str], session: Session) -> None:
     """Upload what the Edge keeps of facts that it removed before the mirror had them."""
@@ -126,7 +189,7 @@ async def list_missing_blobs(
     "/v1/edges/{edge_id:str}/mirror/blobs/{ref:str}",
     status_code=HTTP_204_NO_CONTENT,
     tags=["edges"],
-    opt={CONTENT: CHAIN_MEDIA_TYPE},
+    opt={BODY: {CHAIN_MEDIA_TYPE: (bytes, {})}},
 )
 async def take_blob(
     request: MirrorRequest, edge_id: FromPath[str], ref: FromPath[str], session: Session
@@ -165,12 +228,19 @@ MIRROR_PROBLEM_CODES: Final[dict[str, str]] = {
 
 
 class MirrorApp:
-    """Answers what is below `/v1/edges/{edgeId}`; an ASGI application."""
+    """Answers what is below `/v1/edges/{edgeId}`; an ASGI application. Without a relay, what needs
+    the device is refused. A command is answered once the mirror shows what it did, so that whoever
+    reads next finds it, as at the Edge itself.
+    """
 
-    def __init__(self, store: MirrorStore, authorize: Authorize) -> None:
+    def __init__(
+        self, store: MirrorStore, authorize: Authorize, note_upload: NoteUpload | None = None
+    ) -> None:
+        self.relay: DeviceRelay | None = None
+        self.decide: DecisionTaker | None = None
         self._store = store
         self._authorize = authorize
-        self._uploads = cast("Application", _build_litestar(store))
+        self._uploads = cast("Application", build_upload_app(store, note_upload))
 
     def owns(self, scope: Scope) -> bool:
         """Whether a request is about one Edge."""
@@ -179,27 +249,74 @@ class MirrorApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {}).setdefault("trace_id", new_trace_id())
         try:
-            edge_id, path = _split_path(scope)
-            is_upload = path.startswith("/mirror/")
-            person = await self._authorize(scope, edge_id, "upload" if is_upload else "read")
-            if scope["type"] == "http" and (is_upload or path == "/mirror"):
-                await self._uploads(to_routable_scope(scope, _NO_VERBS), receive, send)
-                return
-            scope["state"].setdefault("caller", Caller(token_id=person.device_id))
-            async with self._open_faces(edge_id) as faces:
-                await faces(_move_scope(scope, path), receive, send)
+            edge_id, path = split_path(scope)
+            purpose = purpose_of(path)
+            async with self._authorize(scope, edge_id, purpose) as access:
+                if scope["type"] == "http" and (purpose == "upload" or path == "/mirror"):
+                    ensure_whole(access)
+                    await self._uploads(to_routable_scope(scope, _NO_VERBS), receive, send)
+                    return
+                edge_scope = _ask_as_edge(scope, path)
+                decides = self.decide if _is_decision(edge_scope) else None
+                if decides is None and self.relay is not None and self.relay.owns(edge_scope):
+                    held = self._hold_until_mirrored(edge_scope, send, edge_id)
+                    await self.relay(edge_scope, receive, held, edge_id)
+                    return
+                async with self._open_faces(edge_id) as faces:
+                    if decides is not None:
+                        read = await decides(edge_scope, receive, edge_id, faces.has_approval)
+                        edge_scope = _read_instead(edge_scope, *read)
+                    moved = _move_scope(edge_scope, access)
+                    if access.threads is not None:
+                        await faces.ensure_within(moved, access.threads)
+                    await faces(moved, receive, send)
         except UnknownEdge as error:
             await refuse(scope, receive, send, Problem(404, "unknown_edge", str(error)))
         except Problem as problem:
             await refuse(scope, receive, send, problem)
 
+    def _hold_until_mirrored(self, scope: Scope, send: Send, edge_id: str) -> Send:
+        """Answers to commands, each sent when the mirror has come as far as the Edge was then, or
+        has not in time.
+        """
+        if scope["method"] in ("GET", "HEAD"):
+            return send
+
+        async def send_held(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                as_of = dict(message["headers"]).get(AS_OF, b"").decode("latin-1")
+                with suppress(TimeoutError, CursorError, FeedStopped, UnknownEdge):
+                    async with (
+                        asyncio.timeout(MIRRORED_SECONDS),
+                        self._open_faces(edge_id) as faces,
+                    ):
+                        await faces.wait_for(Cursor.parse(as_of))
+            await send(message)
+
+        return send_held
+
     @asynccontextmanager
     async def _open_faces(self, edge_id: str) -> AsyncGenerator[MirroredEdge]:
         async with self._store.use(edge_id) as mirror:
-            yield await _find_faces(mirror)
+            yield await find_faces(mirror)
 
 
-async def _find_faces(mirror: EdgeMirror) -> MirroredEdge:
+def ensure_whole(access: MirrorAccess) -> None:
+    """Raise `Problem` for who may have some threads only."""
+    if access.threads is not None:
+        raise unknown_edge()
+
+
+def unknown_edge() -> Problem:
+    return Problem(404, "unknown_edge", "no Edge with this id has joined this Hub")
+
+
+def purpose_of(path: str) -> Purpose:
+    """What a path below that of an Edge is for."""
+    return "upload" if path.startswith("/mirror/") else "read"
+
+
+async def find_faces(mirror: EdgeMirror) -> MirroredEdge:
     """The reading faces of a mirror, opened for the first who reads."""
     async with mirror.lock:
         if not isinstance(mirror.reader, MirroredEdge):
@@ -212,7 +329,7 @@ def _match(scope: Scope) -> "re.Match[str] | None":
     return _PREFIX.fullmatch(raw.decode("ascii", "replace"))
 
 
-def _split_path(scope: Scope) -> tuple[str, str]:
+def split_path(scope: Scope) -> tuple[str, str]:
     """The Edge that a request is about, and the rest of its path; raises `Problem`."""
     found = _match(scope)
     if found is None:
@@ -220,17 +337,37 @@ def _split_path(scope: Scope) -> tuple[str, str]:
     return unquote(found[1]), found[2] or "/"
 
 
-def _move_scope(scope: Scope, path: str) -> Scope:
-    """The scope as the Edge itself would have got it."""
+def _ask_as_edge(scope: Scope, path: str) -> Scope:
+    """The scope under the path that the Edge itself has."""
     moved = f"/v1{path}"
     return {**scope, "path": unquote(moved), "raw_path": moved.encode()}
 
 
-def _build_litestar(store: MirrorStore) -> MsgspecLitestar:
+def _is_decision(scope: Scope) -> bool:
+    return scope["type"] == "http" and (scope["method"], scope["path"]) == _DECISIONS
+
+
+def _read_instead(scope: Scope, request_id: str, seconds: int) -> Scope:
+    """The scope of reading an approval, as soon as the mirror shows that it is decided."""
+    path = f"/v1/approvals/{quote(request_id, safe='')}"
+    query = f"wait={seconds}".encode()
+    moved = {"path": unquote(path), "raw_path": path.encode(), "query_string": query}
+    return {**scope, **moved, "method": "GET"}
+
+
+def _move_scope(scope: Scope, access: MirrorAccess) -> Scope:
+    """The scope as the Edge itself would have got it."""
+    return {**scope, "state": {**scope["state"], "caller": Caller(token_id=access.stream_key)}}
+
+
+def build_upload_app(
+    store: MirrorStore | None = None, note_upload: NoteUpload | None = None
+) -> MsgspecLitestar:
+    """The routes of uploads alone; without a store, they can only be described."""
     return MsgspecLitestar(
         route_handlers=ROUTES,
         request_class=MirrorRequest,
-        state=State({"mirrors": store}),
+        state=State({"mirrors": store, "note_upload": note_upload}),
         exception_handlers=cast(
             "Any",
             {

@@ -75,8 +75,8 @@ class RefusedUpload(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a mirror holds: everything up to `cursor` and after `floor`. `former` are the files of
-    journals that the Edge had before.
+    """What a mirror holds: everything up to `cursor` and after `floor`, but for `withheld` facts,
+    which belong to private threads. `former` are the files of journals that the Edge had before.
     """
 
     edge_id: str
@@ -85,6 +85,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     cursor: str
     floor: int
     facts: int
+    withheld: int
     session: int
     former: tuple[str, ...]
     refused: tuple[RefusedUpload, ...]
@@ -135,6 +136,11 @@ class EdgeMirror:
         return self._state.files[-1]
 
     @property
+    def epoch(self) -> str:
+        """The epoch of the journal in use."""
+        return self._state.epoch
+
+    @property
     def runtime_id(self) -> str:
         """The id of the Edge's runtime, which its own threads have."""
         return self._state.runtime_id
@@ -143,8 +149,8 @@ class EdgeMirror:
         """Open what is there of the mirror; an Edge that never began a session has nothing."""
         content = await run_disk_work(_read_state, self.folder / STATE_FILE)
         if content is not None:
+            self._journal = await self._open_journal(content.files[-1])
             self._state = content
-            await self._open_journal(self._state.files[-1])
 
     async def close(self) -> None:
         """Close the journal and whoever reads it."""
@@ -154,13 +160,13 @@ class EdgeMirror:
     async def begin_session(self, start: UploadStart) -> UploadSession:
         """Fence all sessions before; with another epoch, or to restart, in a new file."""
         async with self._intake:
-            state = self._state
-            if start.epoch != state.epoch or start.restart:
-                state = await self._begin_file(start.epoch)
-            session = state.session + 1
-            await self._save(
-                msgspec.structs.replace(state, session=session, runtime_id=start.runtime_id)
+            state = msgspec.structs.replace(
+                self._state, session=self._state.session + 1, runtime_id=start.runtime_id
             )
+            if start.epoch != state.epoch or start.restart:
+                await self._begin_file(state, start.epoch)
+            else:
+                await self._save(state)
             return self._describe_session(await self.journal.mirror_end())
 
     async def take_chain(self, session: int, batch: ChainBatch, body: bytes) -> UploadSession:
@@ -193,6 +199,7 @@ class EdgeMirror:
             cursor=str(stats.head),
             floor=stats.floor.seq,
             facts=stats.facts,
+            withheld=await self.journal.withheld(),
             session=self._state.session,
             former=self._state.files[:-1],
             refused=self._state.refused,
@@ -211,20 +218,26 @@ class EdgeMirror:
             record=end.record.hex(),
         )
 
-    async def _begin_file(self, epoch: str) -> MirrorState:
-        name = f"{epoch}-{len(self._state.files) + 1}.db"
+    async def _begin_file(self, state: MirrorState, epoch: str) -> None:
+        """Replace the journal. Readers see the old one with its name or the new one with its own:
+        a position in one means nothing in the other.
+        """
+        name = f"{epoch}-{len(state.files) + 1}.db"
+        state = msgspec.structs.replace(state, epoch=epoch, files=(*state.files, name), refused=())
+        await run_disk_work(make_private_folder, self.folder)
+        journal = await self._open_journal(name)
+        try:
+            await journal.become_mirror(epoch)
+            await self._write(state)
+        except BaseException:
+            await journal.__aexit__(None, None, None)
+            raise
         async with self.lock:
             await self._close_journal()
-            await run_disk_work(make_private_folder, self.folder)
-            await self._open_journal(name)
-            await self.journal.become_mirror(epoch)
-        return msgspec.structs.replace(
-            self._state, epoch=epoch, files=(*self._state.files, name), refused=()
-        )
+            self._journal, self._state = journal, state
 
-    async def _open_journal(self, name: str) -> None:
-        journal = SqliteJournal(str(self.folder / name))
-        self._journal = await journal.__aenter__()
+    async def _open_journal(self, name: str) -> SqliteJournal:
+        return await SqliteJournal(str(self.folder / name)).__aenter__()
 
     async def _close_journal(self) -> None:
         reader, self.reader = self.reader, None
@@ -243,9 +256,12 @@ class EdgeMirror:
         await self._save(msgspec.structs.replace(state, refused=(*state.refused, row)))
 
     async def _save(self, state: MirrorState) -> None:
+        await self._write(state)
+        self._state = state
+
+    async def _write(self, state: MirrorState) -> None:
         content = msgspec.json.encode(state)
         await run_disk_work(replace_file, self.folder / STATE_FILE, content)
-        self._state = state
 
 
 def _read_state(path: Path) -> MirrorState | None:
@@ -280,18 +296,23 @@ class MirrorStore:
         """The ids of all Edges that have a mirror."""
         return await run_disk_work(_list_mirrors, self._root)
 
+    def keep(self, mirror: EdgeMirror) -> None:
+        """Have a journal read here that is opened elsewhere; it is closed with the others."""
+        mirror.users += 1
+        self._open[mirror.edge_id] = mirror
+
     @asynccontextmanager
     async def use(self, edge_id: str, *, create: bool = False) -> AsyncGenerator[EdgeMirror]:
         """The mirror of an Edge, open for as long as the block lasts; raises `UnknownEdge` where
         there is none, unless one is to be made.
         """
-        mirror = await self._lend(edge_id, create=create)
+        mirror = await self._acquire(edge_id, create=create)
         try:
             yield mirror
         finally:
             mirror.users -= 1
 
-    async def _lend(self, edge_id: str, *, create: bool) -> EdgeMirror:
+    async def _acquire(self, edge_id: str, *, create: bool) -> EdgeMirror:
         folder = self._root / edge_id
         async with self._opening:
             mirror = self._open.get(edge_id)

@@ -5,9 +5,12 @@ journal, so that they show the same and take the same cursors, also while the Ed
 needs the device itself, every command among it, is refused with a code that says so.
 """
 
+import asyncio
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
+from urllib.parse import parse_qs, unquote
 
 from litestar.datastructures import State
 
@@ -20,13 +23,15 @@ from factwire.edge.edge_app import (
 from factwire.edge.edge_context import EdgeContext
 from factwire.edge.events import build_envelope
 from factwire.edge.events.event_types import types_of_view
+from factwire.edge.hub_frames import MIRRORED_ROUTES
 from factwire.edge.operations.outside_intakes import OutsideIntakes
 from factwire.edge.operations.retention_operations import EdgeRetention
 from factwire.edge.preview_server import PreviewRegistry
 from factwire.edge.records import RecordStore, read_records
 from factwire.hub.mirror.mirror_store import EdgeMirror
+from factwire.journal import Cursor, Filter
 from factwire.journal.atomic_files import make_private_folder
-from factwire.journal.blobs.blob_store import run_disk_work
+from factwire.journal.blobs.blob_store import find_refs, run_disk_work
 from factwire.runtime import Mint, Runtime
 from factwire.runtime.agents.registry import AgentRegistry
 from factwire.runtime.configuration import RetentionSettings
@@ -39,45 +44,13 @@ from factwire.serving.streams import JournalFeed, Streams
 
 SERVER_NAME: Final = "Hub"
 
-MIRRORED_ROUTES: Final = frozenset(
-    f"/v1/{path.strip()}"
-    for path in """
-        projects
-        projects/{project_id}
-        conversations
-        conversations/{conversation_id}
-        threads
-        threads/{thread_id}
-        threads/{thread_id}/items
-        threads/{thread_id}/items/{item_id}
-        threads/{thread_id}/projection
-        threads/{thread_id}/read-model
-        threads/{thread_id}/queue
-        runs
-        runs/{run_id}
-        runs/{run_id}/events
-        runs/{run_id}/processes
-        approvals
-        approvals/{approval_id}
-        events
-        facts
-        artifacts
-        artifacts/{artifact_id}
-        artifacts/{artifact_id}/content
-        blobs/{ref}
-        tasks
-        tasks/{task_id}
-        evidence
-        evidence/{evidence_id}
-        evidence/{evidence_id}/content
-        previews
-        previews/{preview_id}
-    """.strip().splitlines()
-)
-"""What is read from the journal and the blobs alone; the rest needs the device."""
+_LISTS: Final = frozenset({"runs", "approvals", "artifacts", "tasks", "evidence", "previews"})
+"""The lists of what belongs to threads."""
 
+_FACES: Final = frozenset({"events", "facts"})
 _VERBS: Final = compile_verbs(VERBS)
 _STOP_SECONDS: Final = 2.5
+_WITHHELD_SECONDS: Final = 0.05
 
 
 class MirroredEdge:
@@ -86,7 +59,7 @@ class MirroredEdge:
     def __init__(
         self, edge: EdgeContext, streams: Streams, rest: Application, templates: RouteTemplates
     ) -> None:
-        self._edge = edge
+        self.context = edge
         self._streams = streams
         self._rest = rest
         self._templates = templates
@@ -94,7 +67,7 @@ class MirroredEdge:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if self._streams.owns(scope):
-                ensure_not_deleted(self._edge, scope)
+                ensure_not_deleted(self.context, scope)
                 await self._streams(scope, receive, send)
                 return
             routed = to_routable_scope(scope, _VERBS)
@@ -102,13 +75,68 @@ class MirroredEdge:
         except Problem as problem:
             await refuse(scope, receive, send, problem)
             return
-        await self._rest(routed, receive, add_cursor_header(self._edge, scope, send))
+        await self._rest(routed, receive, add_cursor_header(self.context, scope, send))
+
+    async def ensure_within(self, scope: Scope, threads: frozenset[str]) -> None:
+        """Raise `Problem` for a request that is about more than these threads."""
+        raw: bytes = scope["raw_path"]
+        kind, *ids = [unquote(part) for part in raw.decode("ascii", "replace").split("/")[2:]]
+        if kind == "threads":
+            within = bool(ids) and ids[0] in threads
+        elif kind == "blobs":
+            within = bool(ids) and await self._names_content(threads, ids[0])
+        elif ids:
+            rows: Any = getattr(self.context.records, kind) if kind in _LISTS else {}
+            row = rows.get(ids[0])
+            within = row is not None and row.thread_id in threads
+        else:
+            query = parse_qs(scope["query_string"].decode("latin-1"))
+            named = query.get("threadId", [])
+            within = kind in _LISTS | _FACES and len(named) == 1 and named[0] in threads
+        if not within:
+            raise Problem(404, "not_found", "there is nothing at this address")
+
+    async def _names_content(self, threads: frozenset[str], ref: str) -> bool:
+        """Whether a fact of these threads refers to some content."""
+        for thread_id in threads:
+            async for batch in self.context.journal.read(filter=Filter(thread=thread_id)):
+                if ref in find_refs(batch.data):
+                    return True
+        return False
+
+    def has_approval(self, approval_id: str) -> bool:
+        """Whether an agent of this Edge asked under an id."""
+        return approval_id in self.context.records.approvals
+
+    async def wait_for(self, cursor: Cursor) -> None:
+        """Return once what is read here includes all up to a place; raises `FeedStopped`."""
+        feed, journal = self.context.feed, self.context.journal
+        if cursor.epoch != feed.cursor.epoch:
+            return
+        while feed.cursor.seq < cursor.seq:
+            # What is withheld has a place, and is never handed out.
+            if (await journal.head()).seq >= cursor.seq and not await self._is_behind():
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_WITHHELD_SECONDS):
+                    await feed.wait_for(cursor.seq)
+
+    async def _is_behind(self) -> bool:
+        """Whether there are facts that were not handed out yet."""
+        async for batch in self.context.journal.read(self.context.feed.cursor):
+            if batch.seqs:
+                return True
+        return False
+
+    def close_streams(self, key: str) -> None:
+        """End the streams of one reader."""
+        self._streams.close_token(key)
 
     async def close(self) -> None:
         """End the streams and save the lists."""
         await self._streams.close(_STOP_SECONDS)
-        await self._edge.feed.close()
-        await self._edge.record_store.close()
+        await self.context.feed.close()
+        await self.context.record_store.close()
 
     def _ensure_mirrored(self, scope: Scope) -> None:
         template = self._templates.match_parts(filter(None, scope["path"].split("/")))

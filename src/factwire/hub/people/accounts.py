@@ -9,8 +9,8 @@ answer again for a few seconds, as long as nobody has used what that answer cont
 """
 
 import math
-from time import time
-from typing import Any, Final
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from sqlalchemy import insert, update
@@ -19,9 +19,14 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from ulid import ULID
 
+from factwire.hub.approvals.approval_resources import ApprovalLinks
+from factwire.hub.chats.chat_links import ChatLinks
+from factwire.hub.frames.event_log import EventLog
+from factwire.hub.frames.hub_connections import HubConnections
 from factwire.hub.hub_resources import (
     CreatedInvitation,
     HubPage,
+    MethodKind,
     PersonAccount,
     SignedIn,
     SignInSession,
@@ -29,17 +34,26 @@ from factwire.hub.hub_resources import (
 from factwire.hub.limits import (
     ACCESS_TOKEN_SECONDS,
     FIRST_ADMIN_SECONDS,
+    RECENT_SIGN_IN_SECONDS,
     REFRESH_REPEAT_SECONDS,
     REFRESH_TOKEN_SECONDS,
+    SESSION_USE_SECONDS,
     SESSIONS_PER_PERSON,
 )
+from factwire.hub.notifications.channel_senders import ChannelSenders
 from factwire.hub.people.hub_tokens import Clock, HubTokens, digest_of
+from factwire.hub.people.identity_providers import IdentityProviders
 from factwire.hub.people.passwords import Passwords, check_password, name_key, normalize_name
 from factwire.hub.records import invitation_records, people_records
 from factwire.hub.records.hub_database import HubDatabase
 from factwire.hub.records.hub_tables import ROLES, Role, people, sessions
 from factwire.hub.records.invitation_records import ActionOrigin, add_audit_entry
+from factwire.hub.request_rates import RequestRates
+from factwire.journal.blobs import BlobStore
 from factwire.serving.asgi import Problem
+
+if TYPE_CHECKING:
+    from factwire.hub.mirror.hub_mirrors import HubMirrors
 
 FIRST_ADMIN: Final = "inv_first_admin"
 """The id of the invitation for the first admin, of which there is one at a time."""
@@ -48,26 +62,56 @@ _MILLISECONDS: Final = 1_000
 
 
 class HubCaller(msgspec.Struct, frozen=True, kw_only=True):
-    """Who sends a request, by the access token that came with it."""
+    """Who sends a request, by the access token that came with it: a person, or one of their
+    devices, which may do only what is the device's own.
+    """
 
     person_id: str
     session_id: str
     name: str
     role: Role
+    device_id: str | None = None
+    last_used_at: int = 0
 
     def may(self, role: Role) -> bool:
         """Whether somebody has a role, or one that includes it."""
         return ROLES.index(self.role) <= ROLES.index(role)
 
 
+class SignInMethod(msgspec.Struct, frozen=True):
+    """How somebody showed who they are; `method_id` is the passkey or the identity."""
+
+    kind: MethodKind
+    method_id: str | None = None
+
+
+PASSWORD_METHOD: Final = SignInMethod("password")
+CONFIRMATION_METHOD: Final = SignInMethod("confirmation")
+
+NO_PASSWORD: Final = ""
+"""What stands in the place of a hash where an account has no password."""
+
+
 class HubServices(msgspec.Struct, frozen=True, kw_only=True):
-    """What operations on accounts need; `url` is where people open the Hub."""
+    """What operations of a Hub need; `url` is where people open it, `attachments` where files of
+    chats are, and `chat_links` what chats use of other parts. Where no server runs, as for commands
+    on its database, there are no mirrors and no senders.
+    """
 
     database: HubDatabase
     passwords: Passwords
     tokens: HubTokens
+    events: EventLog
+    connections: HubConnections
     url: str
+    approvals: ApprovalLinks
+    attachments: BlobStore
+    providers: IdentityProviders = IdentityProviders()
+    chat_links: ChatLinks | None = None
+    senders: ChannelSenders | None = None
     clock: Clock = time
+    rates: RequestRates = msgspec.field(default_factory=lambda: RequestRates(monotonic))
+    mirrors: "HubMirrors | None" = None
 
     def now(self) -> int:
         """The time as it is stored."""
@@ -87,14 +131,34 @@ async def authenticate(hub: HubServices, token: str) -> HubCaller | None:
     claims = hub.tokens.read_access(token)
     if claims is None:
         return None
+    now = hub.now()
     async with hub.database.read() as connection:
-        row = await people_records.find_session_person(
-            connection, claims.sub, claims.sid, hub.now()
-        )
+        caller = await find_caller(connection, claims.sub, claims.sid, now, claims.did)
+    before = now - SESSION_USE_SECONDS * _MILLISECONDS
+    if caller is not None and caller.device_id is None and caller.last_used_at <= before:
+        async with hub.database.write() as connection:
+            await people_records.note_session_use(connection, caller.session_id, before, now)
+    return caller
+
+
+async def find_caller(
+    connection: AsyncConnection,
+    person_id: str,
+    session_id: str,
+    now: int,
+    device_id: str | None = None,
+) -> HubCaller | None:
+    """Who a session's requests are from; None where it is over."""
+    row = await people_records.find_session_person(connection, person_id, session_id, now)
     if row is None:
         return None
     return HubCaller(
-        person_id=claims.sub, session_id=claims.sid, name=row["name"], role=row["role"]
+        person_id=person_id,
+        session_id=session_id,
+        name=row["name"],
+        role=row["role"],
+        device_id=device_id,
+        last_used_at=row["last_used_at"],
     )
 
 
@@ -152,24 +216,44 @@ async def register(
     if repeated:
         return await sign_in(hub, repeated["name"], password, origin)
     if usable is None:
-        raise _invitation_invalid()
+        raise invitation_invalid()
     hashed = await hub.passwords.hash(checked)
     now, chosen = hub.now(), person_id or new_id("usr")
+    own = msgspec.structs.replace(origin, actor_id=chosen)
     try:
         async with hub.database.write() as connection:
-            if not await invitation_records.use_invitation(connection, digest, now):
-                raise _invitation_invalid()
-            row = await insert_person(
-                connection, chosen, shown, role=usable["role"], hashed=hashed, now=now
+            row = await insert_invited(
+                connection, digest, chosen, shown, hashed=hashed, origin=own, now=now
             )
-            own = msgspec.structs.replace(origin, actor_id=chosen)
-            invited = usable["invitation_id"]
-            await add_audit_entry(
-                connection, now, "person.registered", own, chosen, invitationId=invited
-            )
-            return await _open_session(hub, connection, row, own, now)
+            return await open_session(hub, connection, row, own, PASSWORD_METHOD)
     except IntegrityError:
         raise name_taken() from None
+
+
+async def insert_invited(
+    connection: AsyncConnection,
+    digest: str,
+    person_id: str,
+    name: str,
+    *,
+    hashed: str,
+    origin: ActionOrigin,
+    now: int,
+) -> RowMapping:
+    """Add an account by an invitation, whose role it gets; raises `Problem`, or SQLAlchemy's
+    `IntegrityError` where its name is taken.
+    """
+    usable = await invitation_records.find_usable(connection, digest, now)
+    if usable is None or not await invitation_records.use_invitation(connection, digest, now):
+        raise invitation_invalid()
+    row = await insert_person(
+        connection, person_id, name, role=usable["role"], hashed=hashed, now=now
+    )
+    invited = usable["invitation_id"]
+    await add_audit_entry(
+        connection, now, "person.registered", origin, person_id, invitationId=invited
+    )
+    return row
 
 
 async def insert_person(
@@ -195,7 +279,7 @@ def name_taken() -> Problem:
     return Problem(409, "name_taken", "somebody has this name; choose another one")
 
 
-def _invitation_invalid() -> Problem:
+def invitation_invalid() -> Problem:
     return Problem(
         403,
         "invitation_invalid",
@@ -208,12 +292,15 @@ async def sign_in(hub: HubServices, name: str, password: str, origin: ActionOrig
     async with hub.database.read() as connection:
         row = await people_records.find_by_name(connection, name_key(name))
     allowed = row is not None and row["disabled_at"] is None
-    matches = await hub.passwords.verify(row["password_hash"] if row else None, password)
+    stored = None if row is None else row["password_hash"]
+    matches = await hub.passwords.verify(stored or None, password)
     now = hub.now()
     if row is None or not (matches and allowed):
         async with hub.database.write() as connection:
             subject = None if row is None else row["person_id"]
-            await add_audit_entry(connection, now, "session.refused", origin, subject)
+            await add_audit_entry(
+                connection, now, "session.refused", origin, subject, method="password"
+            )
         raise Problem(401, "sign_in_failed", "the name or the password is wrong")
     renewed: str | None = None
     if hub.passwords.is_outdated(row["password_hash"]):
@@ -229,14 +316,25 @@ async def sign_in(hub: HubServices, name: str, password: str, origin: ActionOrig
         )
         if (await connection.execute(change)).rowcount != 1:
             raise Problem(401, "sign_in_failed", "the name or the password is wrong")
-        await add_audit_entry(connection, now, "session.opened", own, row["person_id"])
-        return await _open_session(hub, connection, row, own, now)
+        await add_audit_entry(
+            connection, now, "session.opened", own, row["person_id"], method="password"
+        )
+        return await open_session(hub, connection, row, own, PASSWORD_METHOD)
 
 
-async def _open_session(
-    hub: HubServices, connection: AsyncConnection, row: RowMapping, origin: ActionOrigin, now: int
+async def open_session(
+    hub: HubServices,
+    connection: AsyncConnection,
+    row: RowMapping,
+    origin: ActionOrigin,
+    method: SignInMethod,
+    *,
+    name: str | None = None,
 ) -> SignedIn:
-    session_id = new_id("ses")
+    """Sign a person in who has shown who they are, at the place that an origin says; its line of
+    the audit log is the caller's.
+    """
+    session_id, now = new_id("ses"), hub.now()
     refresh = hub.tokens.first_refresh(session_id)
     await people_records.trim_sessions(connection, row["person_id"], now, SESSIONS_PER_PERSON - 1)
     await connection.execute(
@@ -250,6 +348,9 @@ async def _open_session(
             rotated_at=now,
             address=origin.address,
             user_agent=origin.user_agent,
+            method=method.kind,
+            method_id=method.method_id,
+            name=name,
         )
     )
     return _to_signed_in(hub, row, session_id, refresh)
@@ -276,7 +377,7 @@ async def refresh_session(hub: HubServices, token: str, origin: ActionOrigin) ->
         session = await people_records.lock_session(connection, session_id)
         owner = "" if session is None else session["person_id"]
         row = await people_records.find_session_person(connection, owner, session_id, now)
-        if session is None or row is None:
+        if session is None or row is None or session["device_id"] is not None:
             raise _refresh_invalid()
         following = hub.tokens.next_refresh(token)
         if digest_of(token) == session["token_digest"]:
@@ -354,15 +455,33 @@ async def list_sessions(
     return HubPage(items=items, next=following)
 
 
+async def rename_session(
+    hub: HubServices, caller: HubCaller, session_id: str, name: str
+) -> SignInSession:
+    """Give a session of the caller's own a name; raises `Problem` for any other id."""
+    shown = normalize_name(name)
+    async with hub.database.write() as connection:
+        row = await people_records.rename_session(
+            connection, caller.person_id, session_id, shown, hub.now()
+        )
+    if row is None:
+        raise Problem(404, "unknown_session", "none of your sessions has this id")
+    return people_records.to_session(row, caller.session_id)
+
+
 async def change_password(
-    hub: HubServices, caller: HubCaller, current: str, new: str, origin: ActionOrigin
+    hub: HubServices, caller: HubCaller, current: str | None, new: str, origin: ActionOrigin
 ) -> None:
-    """Set the caller's password and end their other sessions."""
+    """Set the caller's password and end their other sessions. Who has none yet needs to have signed
+    in a moment ago.
+    """
     checked = check_password(new, caller.name)
     async with hub.database.read() as connection:
         row = await people_records.find_person(connection, caller.person_id)
-    before: Any = None if row is None else row["password_hash"]
-    if not await hub.passwords.verify(before, current):
+        before: Any = None if row is None else row["password_hash"]
+        if before == NO_PASSWORD:
+            await ensure_recent(connection, caller, hub.now())
+    if before != NO_PASSWORD and not await hub.passwords.verify(before, current or ""):
         raise Problem(403, "password_wrong", "the current password is wrong")
     hashed = await hub.passwords.hash(checked)
     now = hub.now()
@@ -373,6 +492,20 @@ async def change_password(
         )
         await add_audit_entry(
             connection, now, "password.changed", origin, caller.person_id, sessionsEnded=ended
+        )
+
+
+async def ensure_recent(connection: AsyncConnection, caller: HubCaller, now: int) -> None:
+    """Require that the caller signed in a moment ago: whoever found an open screen, or a token,
+    must not give themselves a way to come back.
+    """
+    opened = await people_records.find_session_start(connection, caller.session_id)
+    if opened is None or abs(now - opened) > RECENT_SIGN_IN_SECONDS * _MILLISECONDS:
+        raise Problem(
+            403,
+            "sign_in_again",
+            f"this needs a session of at most {RECENT_SIGN_IN_SECONDS // 60} minutes; sign in "
+            "again, and repeat it",
         )
 
 

@@ -18,6 +18,7 @@ from factwire.hub.hub_resources import (
     PersonAccount,
     PersonChange,
 )
+from factwire.hub.people import devices
 from factwire.hub.people.accounts import (
     HubCaller,
     HubServices,
@@ -61,8 +62,8 @@ async def change_person(
     hub: HubServices, person_id: str, change: PersonChange, origin: ActionOrigin
 ) -> PersonAccount:
     """Change somebody's role, disable or enable them; raises `Problem`."""
-    now = hub.now()
-    async with hub.database.write() as connection:
+    async with hub.events.change() as transaction:
+        connection, now = transaction.connection, transaction.now
         admins = await people_records.lock_admins(connection)
         row = await people_records.find_person(connection, person_id)
         if row is None:
@@ -73,6 +74,8 @@ async def change_person(
             raise Problem(409, "last_admin", "this is the only admin; make somebody else one first")
         if values:
             await _write_change(connection, person_id, values, origin, now)
+        if values.get("disabled_at"):
+            await devices.end_devices_of(transaction, person_id, origin)
         changed = await people_records.find_person(connection, person_id)
     if changed is None:
         raise unknown_person()

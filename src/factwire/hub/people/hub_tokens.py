@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
@@ -33,8 +35,10 @@ _PREFIX: Final = "fwt_"
 """Redaction knows a generated secret by this, wherever it turns up."""
 
 _KEY_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
 _ULID_CHARACTERS: Final = 26
 _SESSION_CHARACTERS: Final = len("ses_") + _ULID_CHARACTERS
+_DEVICE_CHARACTERS: Final = len("dev_") + _ULID_CHARACTERS
 _SECRET_CHARACTERS: Final = 43
 _REFRESH_CHARACTERS: Final = len(_PREFIX) + _SESSION_CHARACTERS + len("_") + 2 * _SECRET_CHARACTERS
 
@@ -42,8 +46,12 @@ Clock = Callable[[], float]
 """Seconds since 1970."""
 
 
-class AccessClaims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an access token says: whose it is (`sub`) and of which session (`sid`)."""
+class AccessClaims(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """What an access token says: whose it is (`sub`), of which session (`sid`) and, where a device
+    uses it, of which one (`did`).
+    """
 
     iss: str
     aud: str
@@ -52,6 +60,7 @@ class AccessClaims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     jti: str
     iat: int
     exp: int
+    did: str | None = None
 
 
 def load_key(folder: Path) -> bytes:
@@ -95,7 +104,7 @@ class HubTokens:
         empty = jwt.encode(dict(HEADER), {}, self._signing, algorithms=ALGORITHMS)
         self._header = empty.partition(".")[0]
 
-    def issue_access(self, person_id: str, session_id: str) -> str:
+    def issue_access(self, person_id: str, session_id: str, device_id: str | None = None) -> str:
         now = int(self._clock())
         claims = AccessClaims(
             iss=self.issuer,
@@ -105,6 +114,7 @@ class HubTokens:
             jti=secrets.token_urlsafe(12),
             iat=now,
             exp=now + ACCESS_TOKEN_SECONDS,
+            did=device_id,
         )
         plain: dict[str, Any] = msgspec.to_builtins(claims)
         return jwt.encode(dict(HEADER), plain, self._signing, algorithms=ALGORITHMS)
@@ -154,6 +164,42 @@ class HubTokens:
         """The secret of an invitation: the same for a request that is repeated."""
         return f"{_PREFIX}{_encode(self._derive('invitation', f'{invitation_id} {created_at}'))}"
 
+    def derive_secret(self, purpose: str, text: str = "") -> bytes:
+        """A secret of 32 bytes for a purpose, always the same for the same text, and stored
+        nowhere.
+        """
+        return self._derive(f"secret {purpose}", text)
+
+    def seal(self, purpose: str, text: str) -> str:
+        """A text that only this Hub can read; for what must be stored and used again."""
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        sealed = self._sealing_key(purpose).encrypt(nonce, text.encode(), purpose.encode())
+        return _encode(nonce + sealed)
+
+    def unseal(self, purpose: str, sealed: str) -> str | None:
+        """What was sealed for a purpose; None where the key of this Hub is another one now."""
+        data = base64.urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4))
+        nonce, rest = data[:_NONCE_BYTES], data[_NONCE_BYTES:]
+        try:
+            return self._sealing_key(purpose).decrypt(nonce, rest, purpose.encode()).decode()
+        except InvalidTag:
+            return None
+
+    def _sealing_key(self, purpose: str) -> AESGCM:
+        return AESGCM(self._derive(f"seal {purpose}"))
+
+    def new_device_token(self, device_id: str) -> str:
+        """A token that a device keeps; it names the device, and is random for the rest."""
+        return f"{_PREFIX}{device_id}_{_encode(secrets.token_bytes(32))}"
+
+    def new_code(self) -> str:
+        """A code that only programs pass on to each other."""
+        return f"{_PREFIX}{_encode(secrets.token_bytes(32))}"
+
+    def digest_user_code(self, code: str) -> str:
+        """What is stored of a code that is short enough to be tried out by who has its digest."""
+        return self._derive("user-code", code).hex()
+
     def _to_refresh(self, session_id: str, secret: bytes) -> str:
         body = f"{_PREFIX}{session_id}_{_encode(secret)}"
         return f"{body}{self._prove(body)}"
@@ -164,6 +210,11 @@ class HubTokens:
     def _derive(self, purpose: str, text: str = "", *, length: int = 32) -> bytes:
         """Bytes that follow from the key; no purpose shares them with another."""
         return hmac.digest(self._key, f"{purpose}\0{text}".encode(), "sha256")[:length]
+
+
+def device_in(token: str) -> str:
+    """The device that a token names; whether it is that device's is for the database to say."""
+    return token[len(_PREFIX) : len(_PREFIX) + _DEVICE_CHARACTERS]
 
 
 def _session_in(token: str) -> str:

@@ -8,10 +8,10 @@ is newer than this program is left alone.
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from alembic import command
 from alembic.config import Config
@@ -67,8 +67,12 @@ class HubDatabase:
     async def read(self) -> AsyncGenerator[AsyncConnection]:
         """A transaction that sees one state and changes nothing; raises `RecordsUnavailable`."""
         with _translate_errors():
-            async with self._engine.connect() as connection, connection.begin():
-                yield connection
+            async with self._engine.connect() as connection:
+                if not self._is_sqlite:
+                    # Otherwise each statement would see a state of its own.
+                    await connection.execution_options(isolation_level="REPEATABLE READ")
+                async with connection.begin():
+                    yield connection
 
     @asynccontextmanager
     async def write(self) -> AsyncGenerator[AsyncConnection]:
@@ -113,7 +117,8 @@ async def open_database(
 
 def _create_engine(url: str, journal_mode: JournalMode) -> AsyncEngine:
     scheme, colon, rest = url.partition(":")
-    if colon and scheme == "sqlite" and rest.strip("/"):
+    # What begins otherwise, SQLite takes for a database in memory or an address of its own.
+    if colon and scheme == "sqlite" and rest.strip("/") and not rest.startswith((":", "file:")):
         address = f"sqlite+aiosqlite:///{rest}"
         waits: dict[str, Any] = {"timeout": DATABASE_SECONDS}
     elif scheme in ("postgres", "postgresql") and rest.startswith("//"):
@@ -138,6 +143,7 @@ def _create_engine(url: str, journal_mode: JournalMode) -> AsyncEngine:
         raise RecordsUrlError(
             f"PostgreSQL needs {error.name}, which is not installed; install 'factwire[postgres]'"
         ) from error
+    event.listen(engine.sync_engine, "before_cursor_execute", _replace_nul, retval=True)
     if scheme == "sqlite":
         _prepare_sqlite(engine, journal_mode)
     return engine
@@ -173,6 +179,32 @@ def _prepare_sqlite(engine: AsyncEngine, journal_mode: JournalMode) -> None:
 
     event.listen(engine.sync_engine, "connect", set_up)
     event.listen(engine.sync_engine, "begin", begin)
+
+
+def _replace_nul(
+    _: Connection,
+    __: Any,
+    statement: str,
+    parameters: Any,
+    ___: Any,
+    ____: bool,  # noqa: FBT001
+) -> tuple[str, Any]:
+    """PostgreSQL has no text with U+0000 in it, and agents and people may write one. It becomes the
+    sign for what cannot be shown, in every database.
+    """
+    return statement, _without_nul(parameters)
+
+
+def _without_nul(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd") if "\0" in value else value
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {name: _without_nul(each) for name, each in items}
+    if isinstance(value, list | tuple):
+        several = [_without_nul(each) for each in cast("Sequence[Any]", value)]
+        return several if isinstance(value, list) else tuple(several)
+    return value
 
 
 def _upgrade(connection: Connection, revision: str) -> None:

@@ -44,6 +44,8 @@ people: Final = Table(
     # The name as it is compared: two that look alike to a reader are one.
     Column("name_key", Text, nullable=False, unique=True),
     Column("role", Text, nullable=False),
+    # Empty for somebody who signs in by other means alone. Not null, because SQLite would have to
+    # make this table anew for that, to which the others refer.
     Column("password_hash", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("disabled_at", BigInteger),
@@ -66,7 +68,30 @@ sessions: Final = Table(
     Column("rotated_at", BigInteger, nullable=False),
     Column("address", Text, nullable=False),
     Column("user_agent", Text, nullable=False),
+    # Set for the session of a device, whose token is another one than people refresh with.
+    Column("device_id", Text),
+    # What the person calls this place.
+    Column("name", Text),
+    # How it was opened (password, passkey, provider), and by which passkey or identity; null for a
+    # device, and for a session from before this was written down.
+    Column("method", Text),
+    Column("method_id", Text),
     Index(None, "person_id", "created_at", "session_id"),
+    # By these, open sockets of sessions that are over are found.
+    Index(None, "ended_at"),
+    Index(None, "expires_at"),
+)
+
+socket_tickets: Final = Table(
+    "socket_tickets",
+    METADATA,
+    # Digests of tickets with which browsers open sockets, until they are used or expire.
+    Column("ticket_digest", Text, primary_key=True),
+    Column("person_id", Text, ForeignKey("people.person_id"), nullable=False),
+    # A ticket is good only while the session is that asked for it.
+    Column("session_id", Text, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Index(None, "expires_at"),
 )
 
 invitations: Final = Table(

@@ -10,6 +10,7 @@ from sqlalchemy.engine import RowMapping
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from factwire.hub.hub_resources import HubPage, PersonAccount, SignInSession
+from factwire.hub.limits import ENDED_SESSION_SECONDS
 from factwire.hub.records.hub_tables import Role, people, sessions
 from factwire.serving.asgi import Problem
 
@@ -103,6 +104,14 @@ async def find_by_name(connection: AsyncConnection, key: str) -> RowMapping | No
     return (await connection.execute(query)).mappings().one_or_none()
 
 
+async def find_with_password(connection: AsyncConnection, person_ids: list[str]) -> set[str]:
+    """Those of some people who have a password."""
+    query = select(people.c.person_id).where(
+        people.c.person_id.in_(person_ids), people.c.password_hash != ""
+    )
+    return set((await connection.execute(query)).scalars())
+
+
 async def is_empty(connection: AsyncConnection) -> bool:
     """Whether nobody has an account yet."""
     found = await connection.execute(select(people.c.person_id).limit(1))
@@ -116,7 +125,7 @@ async def count_people(connection: AsyncConnection) -> dict[Role, int]:
         .where(people.c.disabled_at.is_(None))
         .group_by(people.c.role)
     )
-    return dict((await connection.execute(query)).tuples().all())
+    return dict((await connection.execute(query)).all())
 
 
 async def count_sessions(connection: AsyncConnection, now: int) -> int:
@@ -138,9 +147,11 @@ async def lock_admins(connection: AsyncConnection) -> list[str]:
 async def find_session_person(
     connection: AsyncConnection, person_id: str, session_id: str, now: int
 ) -> RowMapping | None:
-    """Whose session it is, while it is open and its person may sign in."""
+    """Whose session it is, while it is open and its person may sign in; and when it was last
+    used.
+    """
     query = (
-        select(people)
+        select(people, sessions.c.last_used_at)
         .join(sessions, sessions.c.person_id == people.c.person_id)
         .where(
             sessions.c.session_id == session_id,
@@ -153,18 +164,41 @@ async def find_session_person(
     return (await connection.execute(query)).mappings().one_or_none()
 
 
+async def note_session_use(
+    connection: AsyncConnection, session_id: str, before: int, now: int
+) -> None:
+    """Note that a session is used now, where the last note is from before a time."""
+    change = update(sessions).where(
+        sessions.c.session_id == session_id, sessions.c.last_used_at <= before
+    )
+    await connection.execute(change.values(last_used_at=now))
+
+
 async def lock_session(connection: AsyncConnection, session_id: str) -> RowMapping | None:
     """A session, which nobody else changes until the transaction ends."""
     query = select(sessions).where(sessions.c.session_id == session_id).with_for_update()
     return (await connection.execute(query)).mappings().one_or_none()
 
 
+async def find_session_start(connection: AsyncConnection, session_id: str) -> int | None:
+    """When somebody showed who they are to open a session; None where another screen confirmed it,
+    because whoever holds that one may have been misled.
+    """
+    query = select(sessions.c.created_at).where(
+        sessions.c.session_id == session_id, sessions.c.method != "confirmation"
+    )
+    return (await connection.execute(query)).scalar_one_or_none()
+
+
 async def list_sessions(
     connection: AsyncConnection, owner: str, now: int, cursor: str | None, limit: int
 ) -> tuple[list[RowMapping], str | None]:
-    """The open sessions of a person."""
+    """Where a person is signed in; their devices are a list of their own."""
     query = select(sessions).where(
-        sessions.c.person_id == owner, sessions.c.ended_at.is_(None), sessions.c.expires_at > now
+        sessions.c.person_id == owner,
+        sessions.c.device_id.is_(None),
+        sessions.c.ended_at.is_(None),
+        sessions.c.expires_at > now,
     )
     by = (sessions.c.created_at, sessions.c.session_id)
     return await fetch_page(connection, query, by, cursor, limit)
@@ -178,6 +212,9 @@ def to_session(row: RowMapping, current: str) -> SignInSession:
         expires_at=format_time(row["expires_at"]),
         address=row["address"],
         user_agent=row["user_agent"],
+        method=row["method"],
+        method_id=row["method_id"],
+        name=row["name"],
         current=row["session_id"] == current,
     )
 
@@ -189,8 +226,13 @@ async def end_sessions(
     *,
     only: str | None = None,
     keep: str | None = None,
+    method_id: str | None = None,
+    devices: bool = False,
 ) -> int:
-    """End the open sessions of a person: all, one, or all but one; returns how many ended."""
+    """End the open sessions of a person: all, one, all but one, or those that were opened with a
+    passkey or an identity; returns how many ended. Those of devices are left alone unless they are
+    meant as well: they end with their device.
+    """
     change = (
         update(sessions)
         .where(
@@ -200,23 +242,62 @@ async def end_sessions(
         )
         .values(ended_at=now)
     )
+    if not devices:
+        change = change.where(sessions.c.device_id.is_(None))
     if only is not None:
         change = change.where(sessions.c.session_id == only)
     if keep is not None:
         change = change.where(sessions.c.session_id != keep)
+    if method_id is not None:
+        change = change.where(sessions.c.method_id == method_id)
     return (await connection.execute(change)).rowcount
 
 
+async def rename_session(
+    connection: AsyncConnection, owner: str, session_id: str, name: str, now: int
+) -> RowMapping | None:
+    """Name an open session of a person; None where they have none of this id."""
+    change = (
+        update(sessions)
+        .where(
+            sessions.c.session_id == session_id,
+            sessions.c.person_id == owner,
+            sessions.c.device_id.is_(None),
+            sessions.c.ended_at.is_(None),
+            sessions.c.expires_at > now,
+        )
+        .values(name=name)
+        .returning(sessions)
+    )
+    return (await connection.execute(change)).mappings().one_or_none()
+
+
 async def trim_sessions(connection: AsyncConnection, owner: str, now: int, most: int) -> None:
-    """Forget sessions of a person that are over, and end the oldest beyond a number."""
-    over = or_(sessions.c.ended_at.is_not(None), sessions.c.expires_at <= now)
-    await connection.execute(delete(sessions).where(sessions.c.person_id == owner, over))
+    """Forget sessions of a person that were over long enough for every socket of theirs to be
+    closed, and end the oldest beyond a number.
+    """
+    own = and_(sessions.c.person_id == owner, sessions.c.device_id.is_(None))
+    before = now - ENDED_SESSION_SECONDS * _MILLISECONDS
+    over = or_(sessions.c.ended_at <= before, sessions.c.expires_at <= before)
+    await connection.execute(delete(sessions).where(own, over))
     oldest = (
         select(sessions.c.session_id)
-        .where(sessions.c.person_id == owner)
+        .where(own, sessions.c.ended_at.is_(None))
         .order_by(sessions.c.created_at.desc(), sessions.c.session_id)
         .offset(most)
     )
     found = list((await connection.execute(oldest)).scalars())
     if found:
-        await connection.execute(delete(sessions).where(sessions.c.session_id.in_(found)))
+        change = update(sessions).where(sessions.c.session_id.in_(found)).values(ended_at=now)
+        await connection.execute(change)
+
+
+async def find_ended_sessions(connection: AsyncConnection, since: int, now: int) -> list[str]:
+    """The sessions that ended or expired since a time."""
+    query = select(sessions.c.session_id).where(
+        or_(
+            sessions.c.ended_at >= since,
+            and_(sessions.c.expires_at >= since, sessions.c.expires_at <= now),
+        )
+    )
+    return list((await connection.execute(query)).scalars())

@@ -1,11 +1,10 @@
 """Signing in and out, and what people do with their own account."""
 
-from typing import Any
-
-from litestar import delete, get, post
+from litestar import delete, get, patch, post
 from litestar.params import FromPath, JSONBody
 from litestar.status_codes import HTTP_200_OK, HTTP_201_CREATED, HTTP_204_NO_CONTENT
 
+from factwire.hub.device_resources import SessionChange
 from factwire.hub.hub_resources import (
     HubPage,
     Login,
@@ -16,10 +15,13 @@ from factwire.hub.hub_resources import (
     SignedIn,
     SignInSession,
 )
+from factwire.hub.limits import LOGINS_PER_MINUTE, REGISTRATIONS_PER_MINUTE
 from factwire.hub.people import accounts
 from factwire.hub.people.hub_tokens import digest_of
+from factwire.hub.request_rates import Rate
 from factwire.hub.routes.hub_requests import (
     HubRequest,
+    RouteGroup,
     caller_of,
     clean_id,
     id_from_key,
@@ -102,13 +104,62 @@ async def end_session(request: HubRequest, session_id: FromPath[str]) -> None:
     )
 
 
-ROUTES: list[Any] = [
-    register,
-    login,
-    refresh,
-    logout,
-    read_me,
-    change_password,
-    list_sessions,
-    end_session,
-]
+@patch("/v1/me/sessions/{session_id:str}", tags=["me"])
+async def change_session(
+    request: HubRequest, session_id: FromPath[str], data: JSONBody[SessionChange]
+) -> SignInSession:
+    """Name one of your sessions."""
+    return await accounts.rename_session(
+        services_of(request), caller_of(request), clean_id(session_id), data.name
+    )
+
+
+GROUP = RouteGroup(
+    handlers=[
+        register,
+        login,
+        refresh,
+        logout,
+        read_me,
+        change_password,
+        list_sessions,
+        change_session,
+        end_session,
+    ],
+    access={
+        "viewer": """
+            POST /v1/auth/logout
+            GET /v1/me
+            POST /v1/me/password
+            GET /v1/me/sessions
+            PATCH /v1/me/sessions/{session_id}
+            DELETE /v1/me/sessions/{session_id}
+        """
+    },
+    open_routes=frozenset(
+        {
+            ("POST", "/v1/auth/register"),
+            ("POST", "/v1/auth/login"),
+            ("POST", "/v1/auth/refresh"),
+        }
+    ),
+    rates={
+        "POST /v1/auth/register": Rate("register", REGISTRATIONS_PER_MINUTE),
+        "POST /v1/auth/login": Rate("login", LOGINS_PER_MINUTE),
+        "POST /v1/auth/refresh": Rate("refresh", LOGINS_PER_MINUTE),
+        "POST /v1/me/password": Rate("password", LOGINS_PER_MINUTE),
+    },
+    codes={
+        "invitation_invalid": "the invitation is unknown, used, revoked or expired",
+        "name_taken": "somebody has this name",
+        "name_unusable": "the name is empty, too long or not printable",
+        "password_changed": "the password was changed by another request meanwhile",
+        "password_weak": "the password is too short, too long or too easy to guess",
+        "password_wrong": "the current password is wrong",
+        "refresh_token_invalid": "the refresh token is unknown, or its session is over",
+        "refresh_token_reused": "the refresh token was used before; its session was ended",
+        "sign_in_failed": "the name or the password is wrong, or the account is disabled",
+        "unknown_session": "none of your sessions has this id",
+    },
+    listed={"SignInSessionPage": "sessionId"},
+)

@@ -1,13 +1,47 @@
-"""What handlers of a Hub need of a request: the services, who sends it, and the ids in it."""
+"""What handlers of a Hub need of a request: the services, who sends it, and the ids in it; and what
+a module of handlers says about them.
+"""
 
 import re
 from typing import Any, Final, cast
 
-from factwire.hub.hub_guard import CALLER, ORIGIN
+import msgspec
+
+from factwire.hub.hub_guard import CALLER, ORIGIN, RouteAccess
+from factwire.hub.link.hub_links import HubLinks
+from factwire.hub.link.runner_keeper import RunnerKeeper
 from factwire.hub.people.accounts import HubCaller, HubServices
 from factwire.hub.records.invitation_records import ActionOrigin
+from factwire.hub.request_rates import Rate
+from factwire.serving.guard import OpenRoutes
 from factwire.serving.idempotency import check_key, derive_id
 from factwire.serving.rest import JsonRequest
+
+
+class RouteGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Some routes and all that is to be known about them.
+
+    `access` lists for each kind of caller, a line each, the routes that they may use; a role
+    includes those below it, and where a viewer may ask, the query finds what is theirs alone. What
+    is listed nowhere is for admins. `rates` are limits beside that of every request, `codes` why
+    requests are refused, `ids` and `listed` which member of an answer or of a list names a thing.
+    """
+
+    handlers: list[Any]
+    access: dict[RouteAccess, str]
+    open_routes: OpenRoutes = frozenset()
+    rates: dict[str, Rate] = {}
+    codes: dict[str, str] = {}
+    ids: dict[str, str] = {}
+    listed: dict[str, str] = {}
+
+    def access_by_route(self) -> dict[str, RouteAccess]:
+        return {
+            route.strip(): access
+            for access, routes in self.access.items()
+            for route in routes.strip().splitlines()
+        }
+
 
 _ID: Final = re.compile(r"[A-Za-z0-9_]{1,64}")
 
@@ -18,6 +52,14 @@ class HubRequest(JsonRequest):
 
 def services_of(request: HubRequest) -> HubServices:
     return cast("HubServices", request.app.state["hub"])
+
+
+def link_of(request: HubRequest) -> HubLinks:
+    return cast("HubLinks", request.app.state["link"])
+
+
+def runners_of(request: HubRequest) -> RunnerKeeper:
+    return cast("RunnerKeeper", request.app.state["runners"])
 
 
 def _state_of(request: HubRequest) -> dict[str, Any]:

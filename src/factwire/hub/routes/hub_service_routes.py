@@ -1,17 +1,19 @@
-"""The Hub itself: whether it is well, its figures, its description."""
+"""The Hub itself: whether it is well, its figures, its descriptions, tickets for its socket."""
 
 from typing import Any, cast
 
-from litestar import Response, get
-from litestar.status_codes import HTTP_200_OK, HTTP_503_SERVICE_UNAVAILABLE
+from litestar import Response, get, post
+from litestar.status_codes import HTTP_200_OK, HTTP_201_CREATED, HTTP_503_SERVICE_UNAVAILABLE
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from sqlalchemy import text
 
 from factwire import __version__
+from factwire.hub.frames.hub_asyncapi import build_asyncapi
 from factwire.hub.hub_metrics import HubObserver
-from factwire.hub.hub_resources import HubHealth
+from factwire.hub.hub_resources import HubHealth, SocketTicket
+from factwire.hub.people.socket_tickets import issue_ticket
 from factwire.hub.records.hub_database import RecordsUnavailable
-from factwire.hub.routes.hub_requests import HubRequest, services_of
+from factwire.hub.routes.hub_requests import HubRequest, RouteGroup, caller_of, services_of
 from factwire.serving.rest import ALSO, declare_bytes
 
 
@@ -44,4 +46,37 @@ async def read_openapi(request: HubRequest) -> dict[str, Any]:
     return cast("dict[str, Any]", request.app.state["openapi"]())
 
 
-ROUTES: list[Any] = [read_health, read_metrics, read_openapi]
+@get("/asyncapi.json", tags=["service"])
+async def read_asyncapi() -> dict[str, Any]:
+    """Get the frames of `/client/ws` as an AsyncAPI document."""
+    return build_asyncapi()
+
+
+@post("/client/ws-ticket", status_code=HTTP_201_CREATED, tags=["sockets"])
+async def create_socket_ticket(request: HubRequest) -> SocketTicket:
+    """Get a ticket with which a browser opens `GET /client/ws?access_token=…`: once, within 30
+    seconds, as the session that asks.
+    """
+    return await issue_ticket(services_of(request), caller_of(request))
+
+
+GROUP = RouteGroup(
+    handlers=[read_health, read_metrics, read_openapi, read_asyncapi, create_socket_ticket],
+    access={
+        "viewer": """
+            GET /openapi.json
+            GET /asyncapi.json
+            POST /client/ws-ticket
+        """,
+        "admin": "GET /v1/metrics",
+    },
+    codes={
+        "device_only": "only a device that has joined may send the request",
+        "insufficient_role": "the role of the account does not allow the request",
+        "people_only": "a device sent a request that only people may send",
+        "records_unavailable": "the database of the Hub does not answer, is locked or full; try "
+        "again",
+        "too_many_sockets": "too many sockets of the same person are open",
+        "too_many_requests": "too many requests of this kind came from the address in a minute",
+    },
+)

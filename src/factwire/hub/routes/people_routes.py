@@ -1,7 +1,5 @@
 """People, invitations and the audit log."""
 
-from typing import Any
-
 from litestar import delete, get, patch, post
 from litestar.params import FromPath, JSONBody
 from litestar.status_codes import HTTP_201_CREATED, HTTP_204_NO_CONTENT
@@ -18,6 +16,7 @@ from factwire.hub.hub_resources import (
 from factwire.hub.people import accounts, administration
 from factwire.hub.routes.hub_requests import (
     HubRequest,
+    RouteGroup,
     caller_of,
     clean_id,
     id_from_key,
@@ -118,13 +117,36 @@ async def list_audit(
     return await administration.list_audit(services_of(request), owner, after, limit)
 
 
-ROUTES: list[Any] = [
-    list_people,
-    read_person,
-    change_person,
-    list_invitations,
-    create_invitation,
-    read_invitation,
-    revoke_invitation,
-    list_audit,
-]
+GROUP = RouteGroup(
+    handlers=[
+        list_people,
+        read_person,
+        change_person,
+        list_invitations,
+        create_invitation,
+        read_invitation,
+        revoke_invitation,
+        list_audit,
+    ],
+    access={
+        "viewer": """
+            GET /v1/people/{person_id}
+            PATCH /v1/people/{person_id}
+            GET /v1/invitations
+            GET /v1/invitations/{invitation_id}
+            DELETE /v1/invitations/{invitation_id}
+            GET /v1/audit
+        """,
+        "admin": """
+            GET /v1/people
+            POST /v1/invitations
+        """,
+    },
+    codes={
+        "last_admin": "the only admin can be neither disabled nor made something else",
+        "unknown_invitation": "none of your invitations has this id",
+        "unknown_person": "nobody, or nobody that you may see, has this id",
+    },
+    ids={"CreatedInvitation": "invitationId"},
+    listed={"PersonAccountPage": "personId", "InvitationPage": "invitationId"},
+)
