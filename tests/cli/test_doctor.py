@@ -25,7 +25,7 @@ def test_a_fresh_machine_is_well_and_nothing_is_made(factwire: Factwire, home: H
     code, found = run_doctor(factwire, "--workspace", str(home.folder))
     assert code == 0
     names = ["python", "sqlite", "extras", "sandbox", "configuration", "workspace", "data folder"]
-    assert list(found)[:10] == [*names, "journal", "running", "agents"]
+    assert list(found)[:11] == [*names, "journal", "running", "hub", "agents"]
     assert "created on the first run" in found["journal"]["message"]
     assert str(home.folder / "factwire.toml") in found["configuration"]["message"]
     assert {"demo", "shell", "echo"} <= set(found["agents"]["message"].split(", "))

@@ -1,6 +1,7 @@
 """`factwire doctor` about outside agents: what is installed where, and how to have the rest."""
 
 import json
+import os
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -64,9 +65,9 @@ def run_doctor(factwire: Factwire) -> dict[str, dict[str, Any]]:
     return {each["name"]: each for each in json.loads(done.out)["findings"]}
 
 
-def program(home: Home, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    there = home.folder / "bin" / "gardener"
-    there.parent.mkdir()
+def program(home: Home, text: str, monkeypatch: pytest.MonkeyPatch, where: str = "../bin") -> Path:
+    there = (home.folder / where).resolve() / "gardener"
+    there.parent.mkdir(exist_ok=True)
     there.write_text(text)
     there.chmod(0o755)
     monkeypatch.setenv("PATH", str(there.parent), prepend=":")
@@ -93,6 +94,21 @@ def test_a_program_says_its_version_in_a_home_that_is_thrown_away_and_without_ke
     assert found["gardener"]["message"] == f"gardener 1.2, {there}"
     assert "gardener" in found["agents"]["message"].split(", ")
     assert not (home.folder.parent / "was-here").exists()
+
+
+@pytest.mark.requirement("runtime.programs.planted")
+@pytest.mark.parametrize("entry", ["bin", ".", ""])
+def test_a_program_that_lies_in_the_workspace_is_never_run(
+    entry: str, factwire: Factwire, home: Home, monkeypatch: pytest.MonkeyPatch
+):
+    there = program(home, "#!/bin/sh\ntouch was-run\n", monkeypatch, entry or ".")
+    if entry != "bin":
+        monkeypatch.setenv("PATH", f"{entry}:{os.environ['PATH'].partition(':')[2]}")
+    finding = run_doctor(factwire)["gardener"]
+    lines = {"bin": f"{there} is in a workspace, where agents may write; it is never run"}
+    missing = "Gardener is not installed; install it with: pip install gardener"
+    assert finding["message"] == lines.get(entry, missing)
+    assert not list(home.folder.rglob("was-run"))
 
 
 @pytest.mark.parametrize("text", ["#!/bin/sh\nexit 3\n", "#!/bin/sh\n", "#!/no/such/shell\n"])

@@ -170,7 +170,7 @@ def test_verify_says_that_a_journal_is_intact(journal: CommandLine, path: Path):
     assert done.text.startswith("intact: 4 facts, up to 4\nchain ")
     report = journal("verify", path, "--json").json()
     assert len(report.pop("chain")) == 64
-    assert report == {"ok": True, "facts": 4, "intact": 4, "damage": None}
+    assert report == {"ok": True, "facts": 4, "intact": 4, "withheld": 0, "damage": None}
 
 
 @pytest.mark.requirement("cli.journal.verify")

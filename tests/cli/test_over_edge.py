@@ -103,7 +103,7 @@ def test_a_question_is_asked_at_the_terminal(edge: Home, key: bytes, word: str):
 def test_ctrl_c_cancels_the_run_on_the_edge(ask: Factwire, edge: Home):
     with terminal(edge, "endless", "x") as shown:
         shown.until("Waiting.")
-        shown.press(b"\x03", "- canceled")
+        shown.press(b"\x03", "- cancelled")
         assert shown.end() == 130
         thread = thread_in(shown.seen)
     (row,) = [each for each in list_threads(ask) if each["threadId"] == thread]
@@ -145,7 +145,7 @@ def test_a_run_is_cancelled_by_thread_and_not_twice(ask: Factwire, edge: Home):
         run.until("Waiting.")
         thread = list_threads(ask, "--status", "running")[0]["threadId"]
         assert ask("cancel", thread, "--reason", "enough").code == 0
-        assert "canceled · enough" in run.until("canceled ·")
+        assert "cancelled · enough" in run.until("cancelled ·")
         assert run.end() == 130
     again = ask("cancel", thread)
     assert (again.code, "turn_ended" in again.err) == (1, True)
@@ -190,7 +190,7 @@ def test_what_a_cancel_has_held_is_listed_and_continued(ask: Factwire, edge: Hom
 
 @pytest.mark.requirement("cli.edge.answers")
 def test_what_an_edge_refuses_has_the_code_that_a_runtime_here_would_give():
-    from factwire.cli.over_edge import _CODES
+    from factwire.cli.edge_controls import _CODES
     from factwire.edge.operations.run_operations import REFUSAL_STATUSES
     from factwire.runtime.control import REFUSALS
 

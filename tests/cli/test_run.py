@@ -124,7 +124,8 @@ def test_a_reader_that_leaves_cancels_the_turn(home: Home, arguments: tuple[str,
     process.stdout.readline()
     process.stdout.close()
     try:
-        assert process.wait(PATIENCE) in (130, 2)
+        # It talks as fast as it can, so a busy machine takes its time.
+        assert process.wait(4 * PATIENCE) in (130, 2)
         assert b"Traceback" not in process.stderr.read()
     finally:
         process.kill()
@@ -192,7 +193,7 @@ def test_a_turn_is_cancelled_from_another_process(home: Home, which: str):
     with home.background("run", "endless", "x", "--json") as running:
         first = json.loads(running.until("tool.started").splitlines()[0])
         answer = home.run("cancel", first[which])
-        assert answer == (0, f"canceled: {first['turnId']}\n", "")
+        assert answer == (0, f"cancelled: {first['turnId']}\n", "")
         assert running.end() == 130
 
 
@@ -226,7 +227,7 @@ def test_one_signal_cancels_the_turn(home: Home, number: signal.Signals):
         running.process.send_signal(number)
         assert running.end() == 130
         assert "cancelling…" in running.seen
-        assert "- canceled · interrupted · thread mine" in running.seen
+        assert "- cancelled · interrupted · thread mine" in running.seen
     (thread,) = home.threads()
     assert thread["thread"]["status"] == "canceled"
 
@@ -244,7 +245,7 @@ def test_two_signals_leave_the_turn_to_whoever_comes_next(home: Home):
     assert " stale " in home.run("threads").out
     resumed = home.run("resume", "mine")
     # The stop is on record, or the process was gone before it could be.
-    endings = {130: "canceled · stopped", 1: "runtime_restarted"}
+    endings = {130: "cancelled · stopped", 1: "runtime_restarted"}
     assert endings[resumed.code] in resumed.out
 
 

@@ -95,7 +95,7 @@ def test_ctrl_c_cancels_the_turn_and_restores_the_terminal(home: Home, agent: st
     with terminal(home, agent, "x") as shown:
         shown.until("wait" if agent == "endless" else "[?] help")
         shown.press(b"\x03", "cancelling…")
-        shown.until("- canceled · interrupted")
+        shown.until("- cancelled · interrupted")
         assert (shown.end(), shown.restored) == (130, True)
         assert "Traceback" not in shown.seen
     (thread,) = home.threads()

@@ -13,13 +13,21 @@ from factwire.evidence.schemas import comparison_files, evidence_files
 from factwire.facts.schemas import schema_files
 from factwire.facts.schemas.schema_files import document_text
 from factwire.hub import hub_app
+from factwire.hub.frames.hub_asyncapi import hub_files
 from factwire.projection.schemas import projection_files
 from tests.cli.cli_commands import Factwire
 
-FILES = schema_files() | projection_files() | comparison_files() | edge_files() | evidence_files()
-FILES.update(report_files())
-FILES["openapi.json"] = document_text(build_openapi())
-FILES["hub-openapi.json"] = document_text(hub_app.build_openapi())
+FILES = {
+    **schema_files(),
+    **projection_files(),
+    **comparison_files(),
+    **edge_files(),
+    **evidence_files(),
+    **report_files(),
+    **hub_files(),
+    "openapi.json": document_text(build_openapi()),
+    "hub-openapi.json": document_text(hub_app.build_openapi()),
+}
 COMMITTED = Path(__file__).resolve().parents[2] / "schemas"
 NAMES = [name.removesuffix(".schema.json") for name in FILES if name.endswith(".schema.json")]
 

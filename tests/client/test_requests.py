@@ -13,8 +13,10 @@ import pytest
 from factwire.client import (
     AddressInvalid,
     AsyncClient,
+    AsyncHubClient,
     Client,
     ClientError,
+    Device,
     EdgeProblem,
     EdgeUnreachable,
     TokenUnusable,
@@ -30,6 +32,21 @@ KNOWN = {"threadId": "thr_1", "status": "active", "activity": "idle"}
 THREAD = json.dumps({**ROW, **KNOWN, "somethingNew": {"deep": [1]}}).encode()
 BUSY = Reply(503, problem(503, "lists_behind")[1], (("Retry-After", "0"),))
 FLOODED = Reply(429, problem(429, "too_many_runs")[1], (("Retry-After", "0"),))
+
+
+LAPTOP = Device(
+    device_id="dev_1",
+    owner_id="usr_1",
+    kind="edge",
+    name="laptop",
+    edge_id="edge_1",
+    platform="linux",
+    version="1",
+    agents=[],
+    created_at="t",
+    last_seen_at="t",
+    online=True,
+)
 
 
 def client(url: str, **more: Any) -> AsyncClient:
@@ -60,6 +77,23 @@ async def test_the_client_that_waits_tries_again_too(first: Reply):
                 return asking.thread("thr_1").thread_id
 
         assert await asyncio.to_thread(ask) == "thr_1"
+
+
+@pytest.mark.requirement("client.hub.patience")
+@pytest.mark.parametrize(("patience", "tries"), [(60.0, 3), (0.0, 1)])
+async def test_a_device_that_sleeps_is_asked_again_under_the_same_key(patience: float, tries: int):
+    asleep = Reply(504, problem(504, "relay_timeout")[1])
+    async with scripted_edge(asleep, asleep, Reply(201, THREAD)) as hub:
+        asking = AsyncHubClient(hub.url, token=TOKEN, device_seconds=patience)
+        async with asking, await asking.edge(LAPTOP) as edge:
+            if patience:
+                assert (await edge.create_thread(title="x")).thread_id == "thr_1"
+            else:
+                with pytest.raises(EdgeProblem) as refused:
+                    await edge.create_thread(title="x")
+                assert refused.value.code == "relay_timeout"
+        keys = [request.headers["idempotency-key"] for request in hub.requests]
+        assert (len(keys), len(set(keys))) == (tries, 1)
 
 
 @pytest.mark.requirement("client.retries")

@@ -1,6 +1,7 @@
 """Both clients have a method for every address, and read what the Edge says that it answers."""
 
 import inspect
+from pathlib import Path
 from types import ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -27,6 +28,7 @@ from factwire.facts import resources
 from factwire.facts.resources import EventPayload, Page, Resource, Row, Run, ThreadRow
 from factwire.serving.envelopes import Envelope, FactFrame, ProjectionDelta, ProjectionSnapshot
 
+ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = build_openapi()
 VERBS: dict[str, Any] = {
     name: verb
@@ -49,6 +51,7 @@ OTHERWISE: dict[str, Any] = {
 NOT_SHARED = {
     "Event",
     "EventScope",
+    "HubFrame",
     "LogPiece",
     "EvidenceCheck",
     "PackDifference",
@@ -133,8 +136,9 @@ def test_what_is_read_is_what_is_answered(name: str):
 
 
 @pytest.mark.requirement("client.resources")
-def test_what_an_edge_answers_is_declared_once():
-    described = set(DOCUMENT["components"]["schemas"])
+def test_what_an_edge_or_a_hub_answers_is_declared_once():
+    hub = msgspec.json.decode((ROOT / "schemas" / "hub-openapi.json").read_bytes())
+    described = {*DOCUMENT["components"]["schemas"], *hub["components"]["schemas"]}
     shared = _structs_of(resources) - {Resource, Row, ThreadRow, EventPayload}
     public = {get_origin(kind) or kind for kind in map(vars(client).get, client.__all__)}
     assert shared <= public

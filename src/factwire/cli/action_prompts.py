@@ -335,6 +335,8 @@ async def send_decision(
         return
     if isinstance(reply, ControlRefusal):
         say(_refusal_line(reply.code, reply.message))
+    elif reply.later is not msgspec.UNSET:
+        say(Text(f"  {terminal_safe(reply.later)}", style="yellow"))
 
 
 def _refusal_line(code: str, message: str) -> Text:

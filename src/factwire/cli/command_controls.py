@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from factwire.cli.command_context import CommandContext, load_context
 from factwire.cli.local_runtime import open_without_agents
-from factwire.cli.targets import edge_client
+from factwire.cli.targets import EdgeTarget, edge_client
 from factwire.cli.terminal import CliError, terminal_safe
 from factwire.journal import JournalBusy
 from factwire.runtime import Runtime
@@ -54,15 +54,15 @@ class CommandControls(Controls, Protocol):
 
 @asynccontextmanager
 async def choose_controls(
-    edge: str | None, journal: str | None, workspace: Path | None
+    edge: EdgeTarget | None, journal: str | None, workspace: Path | None
 ) -> AsyncGenerator[CommandControls]:
     """The controls that a command's options name; that nobody answers ends the command."""
     try:
         if edge is not None:
             async with edge_client(edge) as client:
-                from factwire.cli.over_edge import EdgeControls
+                from factwire.cli.edge_controls import build_controls
 
-                yield EdgeControls(client)
+                yield build_controls(client)
         else:
             context = await asyncio.to_thread(load_context, journal=journal, workspace=workspace)
             running = SocketControls(context.configuration.data)

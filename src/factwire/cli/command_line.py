@@ -92,6 +92,41 @@ VERBS: Final = {
         "hub",
         "Serve people and their machines: accounts, invitations and sign-in.",
     ),
+    "join": Verb(
+        "join_command",
+        "join",
+        "Join a Hub with the Edge of this machine: print a code, and wait until it is confirmed.",
+    ),
+    "leave": Verb(
+        "join_command",
+        "leave",
+        "Leave the Hub; what was uploaded stays there.",
+    ),
+    "login": Verb(
+        "devices_command",
+        "login",
+        "Sign in to a Hub, by a code that you confirm on a screen where you are signed in.",
+    ),
+    "logout": Verb(
+        "devices_command",
+        "logout",
+        "Sign out of a Hub, and forget the session on this machine.",
+    ),
+    "devices": Verb(
+        "devices_command",
+        "devices",
+        "List, confirm, rename and revoke your devices at a Hub.",
+    ),
+    "tasks": Verb(
+        "devices_command",
+        "tasks",
+        "List what was given to agents from a Hub, also what waits for its device.",
+    ),
+    "team": Verb(
+        "team_command",
+        "team",
+        "Have agents on several devices work together: create a team, run it, decide, watch, stop.",
+    ),
     "open": Verb(
         "edge_command",
         "open_workbench",

@@ -30,6 +30,7 @@ _LEVELS: Final = {
     "facts": "facts valid",
     "projection": "projection compatible",
     "runtime": "runtime compatible",
+    "supervisor": "supervisor",
 }
 _WORD: Final = 60
 """Characters of a class, an id or a path."""
@@ -44,6 +45,7 @@ class LevelOption(StrEnum):
     facts = "facts"
     projection = "projection"
     runtime = "runtime"
+    supervisor = "supervisor"
 
 
 def conformance(

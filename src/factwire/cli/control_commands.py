@@ -14,13 +14,16 @@ import typer
 from rich.console import Console
 
 from factwire.cli.targets import (
+    DeviceHubOption,
+    DeviceOption,
     EdgeOption,
+    EdgeTarget,
     JournalOption,
     WorkspaceOption,
-    edge_url,
+    choose_edge,
     run_work,
 )
-from factwire.cli.terminal import DONE, ISSUES, CliError, terminal_safe
+from factwire.cli.terminal import DONE, ISSUES, LATER, CliError, terminal_safe
 
 if TYPE_CHECKING:
     from factwire.facts.resources import DecisionCard, StandingRule
@@ -69,6 +72,8 @@ def approve(
         typer.Option(metavar="SECONDS", help="With --always: how long the rule holds."),
     ] = None,
     edge: EdgeOption = None,
+    hub: DeviceHubOption = None,
+    device: DeviceOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
@@ -77,7 +82,7 @@ def approve(
 
     Exit code 0: allowed. 1: refused, with a code: unknown_action, action_already_decided,
     action_expired, action_changed, action_not_shown, hash_required. 2: no runtime or Edge could be
-    reached.
+    reached. 3: the Hub has your decision, and its device is offline or more people must allow it.
     """
     from factwire.runtime.limits import RULE_SECONDS
 
@@ -93,7 +98,11 @@ def approve(
         expires_in=expires_in,
         args_hash=args_hash,
     )
-    run_work(_decide(answer, edge_url(edge, journal), journal, workspace, as_json=as_json))
+    run_work(
+        _decide(
+            answer, choose_edge(edge, hub, device, journal), journal, workspace, as_json=as_json
+        )
+    )
 
 
 def deny(
@@ -102,18 +111,29 @@ def deny(
     args_hash: ShownHash = None,
     reason: Reason = None,
     edge: EdgeOption = None,
+    hub: DeviceHubOption = None,
+    device: DeviceOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Deny an open action; the agent continues without it."""
+    """Deny an open action; the agent continues without it. Exit codes are those of approve."""
     answer = _Answer(action_id=action, decision="deny", reason=reason, args_hash=args_hash)
-    run_work(_decide(answer, edge_url(edge, journal), journal, workspace, as_json=as_json))
+    run_work(
+        _decide(
+            answer, choose_edge(edge, hub, device, journal), journal, workspace, as_json=as_json
+        )
+    )
 
 
 def cancel(
     target: Annotated[
-        str, typer.Argument(metavar="TURN|THREAD", help="A turn, or the thread it runs on.")
+        str,
+        typer.Argument(
+            metavar="TURN|THREAD",
+            help="A turn, or the thread it runs on; at a Hub also a task, which factwire tasks "
+            "lists.",
+        ),
     ],
     *,
     reason: Reason = None,
@@ -125,15 +145,23 @@ def cancel(
         ),
     ] = False,
     edge: EdgeOption = None,
+    hub: DeviceHubOption = None,
+    device: DeviceOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Stop a running turn, close an abandoned one, or remove one from the queue."""
+    """Stop a running turn, close an abandoned one, or remove one from the queue.
+
+    Exit code 0: cancelled. 1: refused, with a code. 2: nobody could be reached. 3: its device at a
+    Hub is offline or does not answer, and stops it when it is back.
+    """
     from factwire.runtime.control import CancelRequest
 
     request = CancelRequest(target=target, reason=reason, take_over=force)
-    run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
+    run_work(
+        _send(request, choose_edge(edge, hub, device, journal), journal, workspace, as_json=as_json)
+    )
 
 
 def steer(
@@ -147,10 +175,14 @@ def steer(
     queue_it: Annotated[
         bool,
         typer.Option(
-            "--queue", help="If the turn cannot be steered, queue the message as the next turn."
+            "--queue",
+            help="If the turn cannot be steered, queue the message as the next turn; if the device "
+            "at the Hub is offline, leave it for the device.",
         ),
     ] = False,
     edge: EdgeOption = None,
+    hub: DeviceHubOption = None,
+    device: DeviceOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
@@ -158,14 +190,17 @@ def steer(
     """Send a message to the running turn of a thread; the agent reads it between two steps.
 
     A message that the turn does not read becomes the next turn. Exit code 1: refused, with a code:
-    turn_not_active, steer_unsupported, steer_too_long, queue_full.
+    turn_not_active, steer_unsupported, steer_too_long, queue_full. 3: left for a device that is
+    offline (--queue).
     """
     from factwire.runtime.control import SteerRequest
 
     if (text is None) == (turn is None):
         raise CliError("give a message, or a queued turn with --turn")
     request = SteerRequest(thread_id=thread, text=text or "", queued_turn_id=turn, queue=queue_it)
-    run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
+    run_work(
+        _send(request, choose_edge(edge, hub, device, journal), journal, workspace, as_json=as_json)
+    )
 
 
 def queue(
@@ -185,6 +220,8 @@ def queue(
         bool, typer.Option("--continue-all", help="Start all turns that a stop has held.")
     ] = False,
     edge: EdgeOption = None,
+    hub: DeviceHubOption = None,
+    device: DeviceOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
@@ -202,7 +239,9 @@ def queue(
         release=release,
         release_all=release_all,
     )
-    run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
+    run_work(
+        _send(request, choose_edge(edge, hub, device, journal), journal, workspace, as_json=as_json)
+    )
 
 
 def rules(
@@ -211,6 +250,8 @@ def rules(
         str | None, typer.Option(metavar="RULE", help="Revoke the rule with this id.")
     ] = None,
     edge: EdgeOption = None,
+    hub: DeviceHubOption = None,
+    device: DeviceOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: AsJson = False,
@@ -222,7 +263,9 @@ def rules(
     from factwire.runtime.control import RulesRequest
 
     request = RulesRequest(revoke=revoke)
-    run_work(_send(request, edge_url(edge, journal), journal, workspace, as_json=as_json))
+    run_work(
+        _send(request, choose_edge(edge, hub, device, journal), journal, workspace, as_json=as_json)
+    )
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -238,7 +281,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _decide(
     answer: _Answer,
-    edge: str | None,
+    edge: EdgeTarget | None,
     journal: JournalOption,
     workspace: WorkspaceOption,
     *,
@@ -310,7 +353,7 @@ def _rule_lines(rule: "StandingRule") -> Iterator[str]:
 
 async def _send(
     request: "ControlRequest",
-    edge: str | None,
+    edge: EdgeTarget | None,
     journal: JournalOption,
     workspace: WorkspaceOption,
     *,
@@ -334,7 +377,9 @@ def _report(reply: "ControlReply", *, as_json: bool, abandoned: bool = False) ->
         raise CliError(f"{reply.code}: {terminal_safe(reply.message)}", ISSUES)
     else:
         _print_reply(reply, abandoned=abandoned)
-    return ISSUES if isinstance(reply, ControlRefusal) else DONE
+    if isinstance(reply, ControlRefusal):
+        return ISSUES
+    return DONE if getattr(reply, "later", msgspec.UNSET) is msgspec.UNSET else LATER
 
 
 def _print_reply(reply: "ControlReply", *, abandoned: bool) -> None:
@@ -356,6 +401,9 @@ def _print_reply(reply: "ControlReply", *, abandoned: bool) -> None:
     console = Console(highlight=False, soft_wrap=True)
     for line in lines_of[type(reply)](reply):
         console.print(line, markup=False)
+    later = getattr(reply, "later", msgspec.UNSET)
+    if later is not msgspec.UNSET:
+        console.print(terminal_safe(later), markup=False)
 
 
 def _decision_lines(reply: "DecideReply", *, abandoned: bool) -> Iterator[str]:
@@ -367,7 +415,8 @@ def _decision_lines(reply: "DecideReply", *, abandoned: bool) -> Iterator[str]:
 
 
 def _cancel_lines(reply: "CancelReply") -> Iterator[str]:
-    yield f"canceled: {terminal_safe(reply.turn_id)}"
+    word = "cancelled" if reply.later is msgspec.UNSET else "cancelling"
+    yield f"{word}: {terminal_safe(reply.turn_id)}"
 
 
 def _steer_lines(reply: "SteerReply") -> Iterator[str]:

@@ -2,18 +2,19 @@
 
 A program is asked for nothing but its version, in a home that is thrown away, without any key, and
 not for long; one that a project's file or a relative PATH leads to is not started at all. SDKs are
-looked up, not imported. No model and no MCP server is asked or started.
+looked up, not imported. No model and no MCP server is asked or started; the Hub that this Edge has
+joined is asked whether it still accepts the token of this device.
 """
 
 import asyncio
 import os
 import platform
 import re
-import shutil
 import stat
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from importlib import import_module
 from importlib.metadata import (
     EntryPoint,
@@ -25,7 +26,8 @@ from importlib.metadata import (
 )
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from time import time
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 import apsw
@@ -60,14 +62,24 @@ from factwire.runtime.control import SocketControls
 from factwire.runtime.errors import TurnFailed
 from factwire.runtime.policy import PolicyRule
 from factwire.runtime.processes import child_environment
+from factwire.runtime.program_lookup import (
+    find_own_program,
+    find_planted_program,
+    note_agent_folders,
+)
 from factwire.runtime.sandbox import Probe, describe_unenforced_rules, probe_sandbox
 from factwire.runtime.toolbox.mcp_content import list_variables
 from factwire.runtime.toolbox.mcp_servers import MCP_EXTRA, is_installed, is_near
 from factwire.sources import find_outside_agent
 from factwire.sources.kit.program import AgentProgram
 
+if TYPE_CHECKING:
+    from factwire.edge.hub_access import HubRefused, HubTarget
+
 _MARKS: Final = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red")}
 _NAME: Final = 14
+_HUB_SECONDS: Final = 5.0
+_SKEW_SECONDS: Final = 30
 
 
 def doctor(
@@ -110,6 +122,7 @@ async def _check_all(
     yield check_sqlite()
     yield check_extras()
     flags = [("journal", journal_url(journal))] if journal else []
+    note_agent_folders((workspace or Path.cwd(),))
     try:
         resolved = load_configuration(workspace, flags=flags)
         declared = declare_redaction(resolved.configuration.redaction)
@@ -121,6 +134,7 @@ async def _check_all(
         yield await check_sandbox(SandboxSettings())
         return
     settings = resolved.configuration
+    note_agent_folders(settings.workspaces)
     yield await check_sandbox(settings.sandbox, settings.policy.policy().denied_paths)
     yield check_configuration(resolved)
     if settings.redaction != RedactionSettings():
@@ -131,6 +145,8 @@ async def _check_all(
     yield check_data_folder(settings)
     yield await check_journal(settings)
     yield await check_runtimes(settings)
+    for finding in await check_hub(settings):
+        yield finding
     registered = register(settings)
     findings = (
         *check_agents(settings, registered),
@@ -304,6 +320,10 @@ async def _check_program(
     name: str, program: AgentProgram, resolved: ResolvedConfiguration
 ) -> DoctorFinding:
     found = _find_program(program, resolved.configuration.agents.get(name))
+    planted = find_planted_program(program.name)
+    if found is None and planted is not None:
+        message = f"{planted} is in a workspace, where agents may write; it is never run"
+        return warn(name, message, f"install it elsewhere: {program.install}")
     if found is None:
         return ok(name, f"{program.title} is not installed; install it with: {program.install}")
     where, is_relative = found
@@ -473,6 +493,99 @@ async def check_runtimes(settings: Configuration) -> DoctorFinding:
     return ok("running", ", ".join(words))
 
 
+async def check_hub(settings: Configuration) -> list[DoctorFinding]:
+    """The Hub that was joined: whether it answers, whether it accepts this device, whether the
+    clocks agree, what is wrong with the link of the Edge that runs, what was uploaded.
+    """
+    from factwire.edge.hub_access import HubFileUnusable, read_target
+
+    try:
+        target = await asyncio.to_thread(read_target, Path(settings.data))
+    except HubFileUnusable as error:
+        return [fail("hub", str(error), "run factwire leave --force, then factwire join")]
+    if target is None:
+        return [ok("hub", "not joined; factwire join URL")]
+    reached = await _ask_hub(target)
+    link = await _check_link(settings)
+    return [reached, *link, await _check_upload(settings, target.url)]
+
+
+async def _check_link(settings: Configuration) -> list[DoctorFinding]:
+    """What the Edge that runs says of its link; nothing where none does."""
+    from factwire.edge.hub_access import read_link_trouble
+
+    running = {each.pid for each in await SocketControls(settings.data).status()}
+    noted = await asyncio.to_thread(read_link_trouble, Path(settings.data))
+    if noted is None or noted.pid not in running:
+        return []
+    problem, _, fix = noted.trouble.partition("; ")
+    return [fail("hub link", problem, fix or "look at the log of the Edge")]
+
+
+async def _ask_hub(target: "HubTarget") -> DoctorFinding:
+    from factwire.edge.hub_access import build_refusal
+
+    url = target.url
+    try:
+        import httpx
+    except ModuleNotFoundError:
+        return fail("hub", f"{url}: httpx is not installed", "pip install 'factwire[client]'")
+    try:
+        async with httpx.AsyncClient(base_url=url, timeout=_HUB_SECONDS) as http:
+            # What the Hub knows of version and agents stays: the Edge reports those.
+            body = {"deviceToken": target.token}
+            answer = await http.post("/v1/auth/device", json=body)
+    except httpx.HTTPError as error:
+        message = f"{url} does not answer: {error or type(error).__name__}"
+        return warn("hub", message, "check the address; the Edge works on and catches up later")
+    if not answer.is_success:
+        return _judge_refusal(url, build_refusal(answer))
+    return _compare_clocks(url, answer.headers)
+
+
+def _judge_refusal(url: str, refusal: "HubRefused") -> DoctorFinding:
+    if refusal.code == "device_token_invalid":
+        fix = "run factwire leave --force, then factwire join"
+        return fail("hub", f"{url} refuses this device: {refusal}", fix)
+    return warn("hub", f"{url} answers {refusal.status}", "look at the log of the Hub")
+
+
+def _compare_clocks(url: str, headers: Mapping[str, str]) -> DoctorFinding:
+    try:
+        skew = abs(time() - parsedate_to_datetime(headers["date"]).timestamp())
+    except (KeyError, ValueError):
+        return ok("hub", f"joined {url}, which accepts this device")
+    if skew > _SKEW_SECONDS:
+        message = f"the clock of {url} differs from this one by {skew:.0f} s"
+        return warn("hub", message, "synchronise both clocks, for example by NTP")
+    return ok("hub", f"joined {url}, which accepts this device; the clocks agree")
+
+
+async def _check_upload(settings: Configuration, url: str) -> DoctorFinding:
+    from factwire.edge.hub_upload import UPLOAD_FILE, UploadMark
+
+    path = Path(settings.data) / UPLOAD_FILE
+    try:
+        mark = msgspec.json.decode(await asyncio.to_thread(path.read_bytes), type=UploadMark)
+    except (OSError, msgspec.MsgspecError):
+        return warn("hub upload", "nothing was uploaded yet", "start factwire edge")
+    source, _, rest = settings.journal.partition(":")
+    if source != "sqlite":
+        return warn("hub upload", "only a SQLite journal is uploaded", "use sqlite:PATH")
+    try:
+        async with open_journal(f"sqlite:{rest.partition('?')[0]}?mode=ro") as journal:
+            head = await journal.head()
+    except (JournalError, OSError) as error:
+        return fail("hub upload", f"the journal cannot be read: {error}", "see journal above")
+    if (mark.url, mark.epoch) != (url, head.epoch):
+        return warn("hub upload", "this journal was not uploaded yet", "start factwire edge")
+    missing = head.seq - mark.acked_seq
+    if missing <= 0:
+        return ok("hub upload", f"all {count_of(head.seq, 'fact')}")
+    message = f"{count_of(missing, 'fact')} behind"
+    return warn("hub upload", message, "start factwire edge; it goes on by itself")
+
+
 def check_agents(settings: Configuration, registered: AgentRegistry) -> Iterator[DoctorFinding]:
     """Which agents there are, and what is wrong with the others."""
     yield ok("agents", ", ".join(sorted(registered.agents)))
@@ -560,7 +673,7 @@ def _check_url(name: str, url: str, *, secret: bool) -> DoctorFinding:
 
 
 def _check_command(name: str, program: str, environment: Mapping[str, str]) -> DoctorFinding:
-    found = shutil.which(program, path=environment.get("PATH"))
+    found = find_own_program(program, environment.get("PATH"))
     if found is None:
         return warn(name, f"program not found: {program}", "install it, or fix the command")
     return ok(name, f"{found}; not started")

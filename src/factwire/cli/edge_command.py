@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from factwire.cli.join_command import join_as_runner
 from factwire.cli.targets import data_folder, edge_client, journal_url, load_settings, run_work
 from factwire.cli.terminal import DONE, CliError, report, terminal_safe
 
@@ -207,6 +208,7 @@ def serve_edge(
     from factwire.serving.logs import set_up_logs
 
     set_up_logs(log_level, log_format)
+    join_as_runner(configuration)
     _serve(configuration, Path(configuration.workspaces[0]), settings)
 
 

@@ -363,7 +363,8 @@ def verify(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check every byte of a pack, its signature, and that the summary matches the facts.
+    """Check every byte of a pack, its signature, and that the summary matches the facts; of a file
+    with several packs, such as that of a team run, all of them.
 
     Exit code 0: everything is correct. 1: something is not, with the first range of bytes. 2: not a
     pack, or it cannot be read. The state of the archive around the contents never changes the exit
@@ -413,11 +414,11 @@ async def _verify_pack(
 
 
 def _build_report(path: Path, demanded: "TrustList | None") -> "PackReport":
-    from factwire.evidence import load_known_trust, verify_pack
+    from factwire.evidence import load_known_trust, verify_file
 
     trust = demanded or load_known_trust(key_folder())
     with show_progress("verifying") as advance:
-        return verify_pack(path, trust=trust, demand_trust=demanded is not None, progress=advance)
+        return verify_file(path, trust=trust, demand_trust=demanded is not None, progress=advance)
 
 
 async def _match_journal(path: Path, url: str) -> "JournalMatch":

@@ -182,8 +182,8 @@ class PackRecording:
 
     def _rows(self, family: ThreadFamily) -> Iterator[PlacedRow]:
         if self.kept:
-            rows = zip(self._pack.seqs(), self._pack.facts(), strict=True)
-            return (PlacedRow(seq, fact) for seq, fact in rows if family.has(fact))
+            rows = (PlacedRow(seq, fact) for seq, fact in self._pack.placed_facts())
+            return (row for row in rows if family.has(row.fact))
         facts = order_facts(filter(family.has, self._pack.facts()), family.thread_id)
         return place_facts(facts, family)
 

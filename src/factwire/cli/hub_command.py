@@ -1,5 +1,5 @@
-"""`factwire hub` serves people and their machines; `hub user`, `hub invite` and `hub audit` work on
-its database, whether it runs or not.
+"""`factwire hub` serves people and their machines; `hub user`, `hub invite`, `hub device` and
+`hub audit` work on its database, whether it runs or not.
 
 Whoever may read and write the data folder is the operator and needs no account. A secret is printed
 once, on standard output, and is never an argument, which other users of the machine could read.
@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from enum import StrEnum
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import msgspec
@@ -20,6 +21,7 @@ from rich.console import Console
 
 from factwire.cli.targets import load_settings, run_work
 from factwire.cli.terminal import DONE, ISSUES, CliError, print_note, terminal_safe
+from factwire.facts.status_words import DEVICE_WORDS
 
 if TYPE_CHECKING:
     from factwire.hub.hub_resources import HubPage, PersonAccount
@@ -37,10 +39,12 @@ _DAY: Final = 86_400
 hub = typer.Typer(
     name="hub", invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False
 )
-_users = typer.Typer(help="Add, list, disable and enable people, and change their roles.")
+_users = typer.Typer(help="Add, list, disable and enable people, and change how they sign in.")
 _invitations = typer.Typer(help="Create, list and revoke invitations.")
+_devices = typer.Typer(help="List and revoke everybody's devices.")
 hub.add_typer(_users, name="user")
 hub.add_typer(_invitations, name="invite")
+hub.add_typer(_devices, name="device")
 
 
 class RoleName(StrEnum):
@@ -106,8 +110,8 @@ def serve_hub(
     """
     if context.invoked_subcommand is not None:
         return
-    named = {"host": host, "port": port, "url": url, "proxies": tuple(proxy or ()) or None}
-    folder, settings = _find_hub(data, database, **named)
+    named = {"host": host, "port": port, "proxies": tuple(proxy or ()) or None}
+    folder, settings = _find_hub(data, database, url, **named)
     _serve(folder, settings, log_level, log_format)
 
 
@@ -116,6 +120,8 @@ def _serve(folder: Path, settings: "HubSettings", level: LogLevel, form: LogForm
         from factwire.hub.hub_startup import serve
     except ModuleNotFoundError as error:
         raise _missing_extra(error) from error
+    from factwire.hub.notifications.channel_senders import MailPasswordMissing
+    from factwire.hub.people.identity_providers import ProviderSecretMissing
     from factwire.hub.records.hub_database import RecordsError
     from factwire.serving.access_control import InsecureStart
     from factwire.serving.http_server import AddressUnusable, DataUnusable, run
@@ -124,7 +130,14 @@ def _serve(folder: Path, settings: "HubSettings", level: LogLevel, form: LogForm
     set_up_logs(level, form)
     try:
         run(serve(folder, settings, _greet))
-    except (InsecureStart, AddressUnusable, DataUnusable, RecordsError) as error:
+    except (
+        InsecureStart,
+        AddressUnusable,
+        DataUnusable,
+        RecordsError,
+        ProviderSecretMissing,
+        MailPasswordMissing,
+    ) as error:
         raise CliError(f"{error.code}: {terminal_safe(str(error))}") from error
 
 
@@ -176,12 +189,22 @@ def list_users(
     """List the people, newest first."""
 
     async def show(services: "HubServices", _: "ActionOrigin") -> None:
-        from factwire.hub.people import administration
+        from factwire.hub.people import administration, sign_in_methods
 
         page = await administration.list_people(services, after, limit)
-        header = ("id", "name", "role", "created", "disabled")
+        methods = await sign_in_methods.describe_methods(
+            services, [row.person_id for row in page.items]
+        )
+        header = ("id", "name", "role", "signs in with", "created", "disabled")
         rows = [
-            (row.person_id, row.name, row.role, row.created_at, row.disabled_at or "-")
+            (
+                row.person_id,
+                row.name,
+                row.role,
+                methods[row.person_id],
+                row.created_at,
+                row.disabled_at or "-",
+            )
             for row in page.items
         ]
         _print_page(page, [header, *rows], "nobody has an account yet", as_json=as_json)
@@ -248,6 +271,44 @@ def reset_user(
         print_note(f"{found.name} has this password now, and is signed out everywhere")
 
     _run_on_hub(reset, data, database)
+
+
+@_users.command("methods")
+def show_methods(
+    person: PersonArgument,
+    *,
+    remove: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Remove this passkey or identity; its sessions end."),
+    ] = None,
+    data: DataOption = None,
+    database: DatabaseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """List how a person signs in, or remove one of their passkeys or identities."""
+
+    async def show(services: "HubServices", origin: "ActionOrigin") -> None:
+        from factwire.hub.people import sign_in_methods
+
+        found = await _find_person(services, person)
+        if remove is not None:
+            await sign_in_methods.remove_method(services, found.person_id, remove, origin)
+        methods = await sign_in_methods.list_methods(services, found.person_id)
+        if as_json:
+            _print_json(methods)
+            return
+        rows = [("-", "password", "", "-", "-")] if methods.password else []
+        rows += [
+            (each.passkey_id, "passkey", each.name, each.created_at, each.last_used_at or "-")
+            for each in methods.passkeys
+        ]
+        rows += [
+            (each.identity_id, each.provider, each.label, each.created_at, each.last_used_at or "-")
+            for each in methods.identities
+        ]
+        _print_rows([("id", "method", "name", "created", "last used"), *rows])
+
+    _run_on_hub(show, data, database)
 
 
 @_invitations.command("create")
@@ -329,6 +390,57 @@ def revoke_invitation(
     _run_on_hub(revoke, data, database)
 
 
+@_devices.command("list")
+def list_devices(
+    *,
+    limit: LimitOption = _PAGE,
+    after: AfterOption = None,
+    data: DataOption = None,
+    database: DatabaseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """List all devices, newest first, the revoked ones too."""
+
+    async def show(services: "HubServices", _: "ActionOrigin") -> None:
+        from factwire.hub.people import devices
+
+        page = await devices.list_all_devices(services, after, limit)
+        header = ("id", "name", "owner", "edge", "status", "last seen", "revoked")
+        rows = [
+            (
+                row.device_id,
+                row.name,
+                row.owner_id,
+                row.edge_id,
+                DEVICE_WORDS["online" if row.online else "offline"],
+                row.last_seen_at,
+                row.revoked_at or "-",
+            )
+            for row in page.items
+        ]
+        _print_page(page, [header, *rows], "no device has joined yet", as_json=as_json)
+
+    _run_on_hub(show, data, database)
+
+
+@_devices.command("revoke")
+def revoke_device(
+    device_id: Annotated[str, typer.Argument(help="The id that `list` shows.")],
+    *,
+    data: DataOption = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Revoke somebody's device: its token is void at once. What was uploaded stays."""
+
+    async def revoke(services: "HubServices", origin: "ActionOrigin") -> None:
+        from factwire.hub.people import devices
+
+        await devices.revoke_device(services, None, device_id, origin)
+        print_note(f"{device_id} is revoked")
+
+    _run_on_hub(revoke, data, database)
+
+
 @hub.command("audit")
 def show_audit(
     *,
@@ -401,9 +513,12 @@ async def _find_person(services: "HubServices", person: str) -> "PersonAccount":
     return await administration.find_by_name(services, person)
 
 
-def _find_hub(data: Path | None, database: str | None, **named: Any) -> tuple[Path, "HubSettings"]:
+def _find_hub(
+    data: Path | None, database: str | None, url: str | None = None, **named: Any
+) -> tuple[Path, "HubSettings"]:
     """The data folder and the settings, flags before the configuration."""
-    flags = [("hub.database", database)] if database else []
+    options = {"hub.database": database, "hub.url": url}
+    flags = [(key, value) for key, value in options.items() if value]
     configuration = load_settings(Path.cwd(), flags).configuration
     changes = {name: value for name, value in named.items() if value is not None}
     folder = Path(os.path.abspath(data)) if data else Path(configuration.data) / "hub"  # noqa: PTH100
@@ -433,6 +548,7 @@ async def _open_services(
         from factwire.hub.hub_startup import DATABASE_FILE, open_services, read_public_url
     except ModuleNotFoundError as error:
         raise _missing_extra(error) from error
+    from factwire.hub.people.identity_providers import build_providers
     from factwire.hub.records.hub_database import RecordsError
     from factwire.hub.records.invitation_records import ActionOrigin
     from factwire.serving.access_control import InsecureStart
@@ -445,8 +561,14 @@ async def _open_services(
             "`factwire hub` there first, or name its folder with --data"
         )
     url = read_public_url(folder, settings)
+    # A command signs nobody in, so it needs no secret of a provider.
+    named = {
+        name: msgspec.structs.replace(each, client_secret_env=None)
+        for name, each in settings.oidc.items()
+    }
+    providers = build_providers(named, {}, time)
     try:
-        async with open_services(folder, settings.database, url) as services:
+        async with open_services(folder, settings.database, url, providers=providers) as services:
             yield services, ActionOrigin(via="terminal", address=getpass.getuser())
     except Problem as problem:
         raise CliError(f"{problem.code}: {terminal_safe(problem.detail)}", ISSUES) from problem
@@ -471,12 +593,16 @@ def _print_page(
     if not page.items:
         print_note(none)
         return
+    _print_rows(rows)
+    if page.next is not None:
+        print_note(f"more rows: --after {page.next}")
+
+
+def _print_rows(rows: Sequence[tuple[str, ...]]) -> None:
     cells = [[terminal_safe(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         typer.echo("  ".join(map(str.ljust, row, widths)).rstrip())
-    if page.next is not None:
-        print_note(f"more rows: --after {page.next}")
 
 
 def _print_json(value: object) -> None:

@@ -368,6 +368,7 @@ def _report_json(found: VerifyReport | Damage) -> dict[str, Any]:
         "ok": found.ok,
         "facts": found.facts,
         "intact": found.intact,
+        "withheld": found.withheld,
         "chain": found.head.hex(),
         "damage": found.damage,
     }
@@ -382,6 +383,9 @@ def _show_report(found: VerifyReport | Damage) -> None:
     facts = count_of(found.facts, "fact")
     if found.damage is None:
         console.print(f"[green]intact[/]: {facts}, up to {found.intact:,}")
+        if found.withheld:
+            withheld = count_of(found.withheld, "fact")
+            console.print(f"withheld from this mirror: {withheld} of private threads")
         console.print(f"[dim]chain {found.head.hex()}[/]")
     else:
         _show_damage(console, found.damage)

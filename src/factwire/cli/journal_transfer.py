@@ -58,11 +58,14 @@ from factwire.facts import (
     redact_text,
     redacted_remark,
 )
+from factwire.facts.fact import id_of
+from factwire.facts.json_values import object_at, text_at
 from factwire.journal import (
     AppendRefused,
     CatalogueRecord,
     Cursor,
     CursorExpired,
+    Filter,
     Journal,
     PresentFact,
     RemovedFact,
@@ -72,6 +75,7 @@ from factwire.journal.atomic_files import name_database, open_target, reserve_un
 from factwire.journal.blobs.blob_store import list_every_thread
 from factwire.journal.chunks import decode_line
 from factwire.journal.filter import find_thread_id
+from factwire.journal.sqlite.journal import SqliteJournal
 
 _SNAPSHOT: Final = "projection"
 
@@ -402,6 +406,8 @@ async def _import(file: str, url: str, *, append: bool, renumber: bool) -> int:
                 else:
                     result = ImportResult(epoch=(await journal.head()).epoch, is_new=is_new)
                     await _copy_facts(read, journal, result, renumber=renumber, advance=advance)
+            if isinstance(journal, SqliteJournal):
+                await _mark_private_threads(journal)
             if result.restored or (empty and plan.same_seqs and not result.renumbered):
                 result.snapshots = await _copy_snapshots(read, journal, result.epoch)
     _show_import(plan, result, empty=empty)
@@ -513,6 +519,31 @@ async def _restore(read: ReadLines, journal: Journal, floor: int, advance: Advan
     cursor = await journal.restore(content)
     facts = (await journal.stats()).facts
     return ImportResult(epoch=cursor.epoch, appended=facts, restored=True)
+
+
+_PRIVACY_CLASSES: Final = ("thread.created", "thread.updated", "thread.forked", "history.removed")
+
+
+async def _mark_private_threads(journal: SqliteJournal) -> None:
+    """Note anew which threads are private, by what their facts say."""
+    private: dict[str, int] = {}
+    async for batch in journal.read(filter=Filter(classes=_PRIVACY_CLASSES)):
+        for seq, fact in batch.facts():
+            about = text_at(fact.payload, "aboutThread")
+            stated = (object_at(fact.payload.get("thread")) or {}) if about else fact.payload
+            thread = about or find_thread_id(fact)
+            if thread is not None and stated.get("private") is True:
+                # Once its history was removed, all that is left of it came after the mark.
+                private.setdefault(thread, 0 if about else seq - 1)
+    if not private:
+        return
+    async for batch in journal.read():
+        for seq, fact in batch.facts():
+            thread, parent = find_thread_id(fact), id_of(fact, "parentThreadId")
+            if thread is not None and parent in private:
+                private.setdefault(thread, seq - 1)
+    for thread, after in private.items():
+        await journal.mark_private(thread, after)
 
 
 async def _copy_facts(

@@ -1,4 +1,4 @@
-"""Commands over an Edge: a run that is watched here, and answers that go there.
+"""Runs over an Edge: started there, watched here; or left at a Hub for a device that is away.
 
 The facts of a run come over a stream that resumes by itself and are reduced to the same state that
 a local turn shows, so that displays and questions are the same. Only asking and stopping go to the
@@ -6,290 +6,107 @@ Edge. A module of its own because it needs the client, which is an extra.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import sys
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from functools import wraps
-from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+import msgspec
+import typer
+
+from factwire.cli.action_prompts import open_keyboard
+from factwire.cli.edge_controls import build_controls
 from factwire.cli.local_runtime import FactListener
 from factwire.cli.run_command import TurnRequest
-from factwire.cli.targets import edge_client
+from factwire.cli.targets import (
+    DEVICE_OFFLINE,
+    EdgeTarget,
+    describe_expiry,
+    device_offline,
+    edge_client,
+)
+from factwire.cli.terminal import LATER, CliError, print_note, terminal_safe
 from factwire.cli.turn_display import Transcript
 from factwire.cli.turn_session import WatchRequest, watch_turn
-from factwire.client import AsyncClient, ClientError, EdgeProblem, PlacedFact
+from factwire.client import AsyncClient, AsyncDeviceClient, ClientError, EdgeProblem, PlacedFact
 from factwire.facts import Fact
 from factwire.facts.resources import Run
 from factwire.projection import Projection, ProjectionState, read_thread_model
-from factwire.runtime.control import (
-    CancelReply,
-    CancelRequest,
-    CardReply,
-    CardRequest,
-    ControlError,
-    ControlRefusal,
-    ControlReply,
-    Controls,
-    DecideReply,
-    DecideRequest,
-    QueueReply,
-    QueueRequest,
-    RulesReply,
-    RulesRequest,
-    StatusReply,
-    SteerReply,
-    SteerRequest,
-)
-from factwire.runtime.control.control_messages import RefusalCode, WaitingTurn, build_refusal
-
-if TYPE_CHECKING:
-    from factwire.facts.resources import Approval, QueuedRun
-
-
-_CODES: Final[dict[str, RefusalCode]] = {
-    "unknown_approval": "unknown_action",
-    "approval_decided": "action_already_decided",
-    "approval_expired": "action_expired",
-    "approval_changed": "action_changed",
-    "approval_not_shown": "action_not_shown",
-    "unknown_run": "unknown_turn",
-    "unknown_thread": "unknown_turn",
-    "run_ended": "turn_ended",
-    "run_not_active": "turn_not_active",
-    "steer_unsupported": "steer_unsupported",
-    "steer_too_long": "steer_too_long",
-    "queue_full": "queue_full",
-    "thread_owned_elsewhere": "thread_elsewhere",
-    "no_standing_rule": "no_standing_rule",
-    "unknown_standing_rule": "unknown_standing_rule",
-    "edge_stopping": "runtime_closing",
-}
-"""Code of an Edge's → the one that a runtime would have given."""
-
-_ACTIVE: Final = ("queued", "running", "waiting")
-
-
-class EdgeControlProblem(EdgeProblem, ControlError):
-    """What an Edge refuses by a code that no runtime has: who asks, not what is asked for."""
-
-    def __init__(self, problem: EdgeProblem) -> None:
-        super().__init__(
-            problem.status,
-            problem.code,
-            problem.detail,
-            trace_id=problem.trace_id,
-            members=problem.members,
-        )
-
-    def __str__(self) -> str:
-        return self.detail
-
-
-_Arguments = ParamSpec("_Arguments")
-_Reply = TypeVar("_Reply")
-
-
-def _reply_problems(
-    method: "Callable[_Arguments, Awaitable[_Reply]]",
-) -> "Callable[_Arguments, CoroutineType[Any, Any, _Reply | ControlRefusal]]":
-    """What the Edge refuses by a known code is a reply; anything else is raised."""
-
-    @wraps(method)
-    async def reply(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Reply | ControlRefusal:
-        try:
-            return await method(*args, **kwargs)
-        except EdgeProblem as problem:
-            code = _CODES.get(problem.code)
-            if code is None:
-                raise EdgeControlProblem(problem) from problem
-            return build_refusal(code, problem.detail)
-
-    return reply
-
-
-def _find_no_run(action_id: str) -> None:
-    del action_id
-
-
-class EdgeControls:
-    """`Controls` of an Edge. `find_run` gives the run of an action that is known here; the
-    approvals of the Edge are searched for any other.
-    """
-
-    def __init__(
-        self, client: AsyncClient, find_run: Callable[[str], str | None] = _find_no_run
-    ) -> None:
-        self._client = client
-        self._find_run = find_run
-
-    @_reply_problems
-    async def decide(self, request: DecideRequest) -> DecideReply | ControlRefusal:
-        run_id = self._find_run(request.action_id)
-        if run_id is None:
-            approval = await _find_approval(self._client, request.action_id)
-            if approval is None:
-                message = f"the Edge has no action {request.action_id}"
-                return build_refusal("unknown_action", message)
-            run_id = approval.run_id or ""
-        decided = await self._client.decide(
-            run_id,
-            request.action_id,
-            "allow" if request.decision == "approve" else "deny",
-            reason=request.reason,
-            args_hash=request.args_hash,
-            always=request.always,
-            expires_in=request.expires_in,
-        )
-        return DecideReply(
-            action_id=decided.approval_id,
-            thread_id=decided.thread_id or "",
-            decision=decided.decision or decided.status,
-            decided_by=None if decided.decided_by is None else str(decided.decided_by),
-        )
-
-    @_reply_problems
-    async def card(self, request: CardRequest) -> CardReply | ControlRefusal:
-        client, action_id = self._client, request.action_id
-        rule = await client.standing_rule(action_id) if request.with_rule else None
-        if rule is not None and rule.rule is None:
-            return build_refusal("no_standing_rule", rule.reason)
-        return CardReply(card=await client.decision_card(action_id), rule=rule)
-
-    @_reply_problems
-    async def cancel(self, request: CancelRequest) -> CancelReply | ControlRefusal:
-        run = await _find_run(self._client, request.target)
-        if run is None:
-            thread = await self._client.thread(request.target)
-            return build_refusal("turn_ended", f"no turn is running on thread {thread.thread_id}")
-        canceled = await self._client.cancel_run(run.run_id, reason=request.reason)
-        return CancelReply(turn_id=canceled.turn_id, thread_id=canceled.thread_id or "")
-
-    @_reply_problems
-    async def steer(self, request: SteerRequest) -> SteerReply | ControlRefusal:
-        client, thread_id = self._client, request.thread_id
-        if request.queued_turn_id is not None:
-            await client.steer_queued(thread_id, to_run_id(request.queued_turn_id))
-            return SteerReply(
-                steer_id=request.queued_turn_id,
-                thread_id=thread_id,
-                turn_id=await _latest_turn(client, thread_id),
-                status="pending",
-            )
-        try:
-            steer = await client.steer(thread_id, request.text)
-        except EdgeProblem as problem:
-            if problem.code != "steer_unsupported" or not request.queue:
-                raise
-            return _steer_to_turn(await client.send_message(thread_id, request.text))
-        return SteerReply(
-            steer_id=steer.steer_id,
-            thread_id=steer.thread_id,
-            turn_id=steer.turn_id,
-            status=steer.status,
-        )
-
-    @_reply_problems
-    async def queue(self, request: QueueRequest) -> QueueReply | ControlRefusal:
-        client, thread_id = self._client, request.thread_id
-        if request.promote is not None:
-            await client.promote(thread_id, to_run_id(request.promote))
-        if request.remove is not None:
-            await client.remove_queued(thread_id, to_run_id(request.remove))
-        if request.release is not None:
-            await client.continue_queued(thread_id, to_run_id(request.release))
-        elif request.release_all:
-            await client.continue_queue(thread_id)
-        turns = tuple(map(_to_waiting, (await client.queue(thread_id)).items))
-        return QueueReply(thread_id=thread_id, turns=turns)
-
-    @_reply_problems
-    async def rules(self, request: RulesRequest) -> RulesReply | ControlRefusal:
-        if request.revoke is not None:
-            await self._client.revoke_standing_rule(request.revoke)
-        return RulesReply(rules=tuple([rule async for rule in self._client.standing_rules()]))
-
-    async def status(self) -> tuple[StatusReply, ...]:
-        """An Edge says what runs by its threads, not by its process."""
-        return ()
-
-    def is_abandoned(self, reply: ControlReply) -> bool:
-        """An Edge runs what it writes down."""
-        del reply
-        return False
-
-
-async def _find_approval(client: "AsyncClient", action_id: str) -> "Approval | None":
-    """An approval by its id: most likely one that is open."""
-    async for approval in client.approvals(status="pending", limit=500):
-        if approval.approval_id == action_id:
-            return approval
-    async for approval in client.approvals(limit=500):
-        if approval.approval_id == action_id:
-            return approval
-    return None
-
-
-async def _find_run(client: "AsyncClient", target: str) -> "Run | None":
-    """The run that is meant: by its id, by its turn's, or what runs on a thread of this id."""
-    try:
-        return await client.run(to_run_id(target))
-    except EdgeProblem as problem:
-        if problem.code != "unknown_run":
-            raise
-    active = [run async for run in client.runs(thread_id=target) if run.status in _ACTIVE]
-    first = [run for run in active if run.status != "queued"]
-    return next(iter(first or reversed(active)), None)
-
-
-def _steer_to_turn(run: "Run") -> SteerReply:
-    status = "queued" if run.status == "queued" else "started"
-    return SteerReply(
-        steer_id=run.turn_id, thread_id=run.thread_id or "", turn_id=run.turn_id, status=status
-    )
-
-
-async def _latest_turn(client: "AsyncClient", thread_id: str) -> str:
-    thread = await client.thread(thread_id)
-    return "" if thread.latest_run_id is None else (await client.run(thread.latest_run_id)).turn_id
-
-
-def _to_waiting(run: "QueuedRun") -> WaitingTurn:
-    return WaitingTurn(
-        turn_id=run.run_id, prompt=run.prompt or "", agent_id=run.agent_id, status=run.status
-    )
-
-
-def to_run_id(target: str) -> str:
-    """The run of a turn, by the Edge's rule; a run's own id stays what it is."""
-    if target.startswith("run_"):
-        return target
-    return f"run_{target.removeprefix('trn_')}"
-
+from factwire.runtime.control import CancelRequest, Controls
 
 _LEFT = "still running on the Edge; follow it with factwire tail --thread {}"
 _ENDS = ("completed", "failed", "canceled")
 
 
 async def run_over_edge(
-    url: str, request: TurnRequest, work_dir: str | None, *, as_json: bool
+    target: EdgeTarget, request: TurnRequest, work_dir: str | None, *, as_json: bool
 ) -> int:
     """Start a run on an Edge and watch it to its end."""
-    async with edge_client(url) as client:
+    async with edge_client(target) as client:
         start = await _load_thread(client, request.thread)
-        run = await client.start_run(
-            request.agent, request.prompt, thread_id=request.thread, work_dir=work_dir
-        )
+        try:
+            run = await client.start_run(
+                request.agent, request.prompt, thread_id=request.thread, work_dir=work_dir
+            )
+        except EdgeProblem as problem:
+            if problem.code != DEVICE_OFFLINE or not isinstance(client, AsyncDeviceClient):
+                raise
+            return await queue_run(client, target, request, work_dir, as_json=as_json)
         work = EdgeThread(client, run, *start)
         watched = WatchRequest(
             work=work,
             turn_id=run.turn_id,
             begin=_begin_nothing,
-            left=_LEFT.format(work.thread_id),
+            left=f"{_LEFT.format(work.thread_id)}{target.flags}",
+            flags=target.flags,
             approve=request.approve,
         )
         transcript = Transcript(work.state, run.turn_id)
         async with work.follow_facts():
             return await watch_turn(watched, transcript, as_json=as_json)
+
+
+async def queue_run(
+    client: AsyncDeviceClient,
+    target: EdgeTarget,
+    request: TurnRequest,
+    work_dir: str | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Leave a run at the Hub for a device that is away, if that is wanted."""
+    device = client.device
+    if not (request.queue or _confirm_queue(device.name, can_ask=not as_json)):
+        hint = f"nothing was started; with --queue, it waits until {device.name} is back"
+        raise device_offline(device, terminal_safe(hint))
+    if request.approve != "ask":
+        raise CliError(
+            f"--approve {request.approve} answers from this terminal, and a run that waits for "
+            "its device has none; leave it out, and decide what the run asks at the Hub"
+        )
+    task = await client.hub.create_task(
+        request.prompt,
+        device_id=device.device_id,
+        agent=request.agent,
+        thread_id=request.thread,
+        work_dir=work_dir,
+        expires_in=request.expires_in,
+    )
+    if as_json:
+        sys.stdout.buffer.write(msgspec.json.encode(task) + b"\n")
+        return LATER
+    typer.echo(f"{terminal_safe(describe_expiry(device.name, task))}: {task.task_id}")
+    print_note(f"see how far it is: factwire tasks{target.flags}")
+    print_note(f"take it back: factwire cancel {task.task_id}{target.flags}")
+    return LATER
+
+
+def _confirm_queue(name: str, *, can_ask: bool) -> bool:
+    """Whether somebody at this terminal wants a run to wait for its device."""
+    if not can_ask or open_keyboard() is None:
+        return False
+    shown = terminal_safe(name)
+    question = f"{shown} is offline. Leave the run for it, to start when {shown} is back?"
+    return typer.confirm(question, err=True)
 
 
 async def _begin_nothing() -> None:
@@ -311,7 +128,7 @@ class EdgeThread:
         self, client: AsyncClient, run: Run, projection: Projection, cursor: str | None
     ) -> None:
         self.thread_id = run.thread_id or ""
-        self.controls: Controls = EdgeControls(client, self._find_run_of)
+        self.controls: Controls = build_controls(client, self._find_run_of)
         self._client = client
         self._run = run
         self._projection = projection

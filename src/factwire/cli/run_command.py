@@ -12,7 +12,16 @@ from factwire.cli.action_prompts import AlwaysRules, ApprovalMode
 from factwire.cli.command_context import CommandContext
 from factwire.cli.local_runtime import LocalThread, open_runtime, require_agent
 from factwire.cli.project_command import build_summary
-from factwire.cli.targets import EdgeOption, JournalOption, WorkspaceOption, edge_url, run_work
+from factwire.cli.targets import (
+    DeviceHubOption,
+    DeviceOption,
+    EdgeOption,
+    EdgeTarget,
+    JournalOption,
+    WorkspaceOption,
+    choose_edge,
+    run_work,
+)
 from factwire.cli.terminal import CliError, terminal_safe
 from factwire.cli.turn_display import Transcript
 from factwire.cli.turn_session import WatchRequest, watch_turn
@@ -50,6 +59,8 @@ def run(
         str | None, typer.Option(metavar="ID", help="Continue this thread; a new one by default.")
     ] = None,
     edge: EdgeOption = None,
+    hub: DeviceHubOption = None,
+    device: DeviceOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     model: Annotated[
@@ -79,6 +90,22 @@ def run(
         str | None, typer.Option(metavar="MODE", help="off, prefer or require.")
     ] = None,
     approve: ApproveOption = "ask",
+    queue_it: Annotated[
+        bool,
+        typer.Option(
+            "--queue",
+            help="If the device at the Hub is offline, leave the run for it; it starts when the "
+            "device is back. Without this option you are asked, if you sit at a terminal.",
+        ),
+    ] = False,
+    expires_in: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="SECONDS",
+            help="How long such a run waits for its device; 24 hours by default.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print facts as they are stored (NDJSON).")
     ] = False,
@@ -87,18 +114,27 @@ def run(
 
     Answer approvals here, or from another terminal with factwire approve and deny. Ctrl-C cancels
     the turn; press it twice to quit at once. Exit code 0: completed. 1: failed. 2: it could not
-    start. 130: cancelled.
+    start. 3: it was left for a device that is offline (--queue), and has not run yet. 130:
+    cancelled.
     """
     from factwire.cli.command_context import AgentFlags, Rules, load_context
 
-    mode = _read_approval_mode(approve)
-    request = TurnRequest(agent=agent, prompt=prompt, thread=thread, approve=mode)
-    url = edge_url(edge, journal)
-    if url is not None:
+    request = TurnRequest(
+        agent=agent,
+        prompt=prompt,
+        thread=thread,
+        approve=_read_approval_mode(approve),
+        queue=queue_it,
+        expires_in=expires_in,
+    )
+    target = choose_edge(edge, hub, device, journal)
+    if (queue_it or expires_in is not None) and (target is None or target.hub is None):
+        raise CliError("--queue and --expires-in are for a device at a Hub; name it with --device")
+    if target is not None:
         edge_decides = {"--model": model, "--base-url": base_url, "--policy": policy}
         edge_decides |= {"--sandbox": sandbox, "--allow": allow, "--ask": ask, "--deny": deny}
         _refuse_flags(edge_decides)
-        _run_on_edge(url, request, workspace, as_json=as_json)
+        _run_on_edge(target, request, workspace, as_json=as_json)
     where = load_context(
         journal=journal,
         workspace=workspace,
@@ -115,20 +151,23 @@ def _refuse_flags(flags: Mapping[str, object]) -> None:
     if named:
         raise CliError(
             f"{named}: set by the Edge's own configuration; omit it, or run locally without "
-            "--edge and FACTWIRE_EDGE"
+            "--edge, --hub, FACTWIRE_EDGE and FACTWIRE_HUB"
         )
 
 
 def _run_on_edge(
-    url: str, request: "TurnRequest", workspace: Path | None, *, as_json: bool
+    target: EdgeTarget, request: "TurnRequest", workspace: Path | None, *, as_json: bool
 ) -> NoReturn:
     try:
         from factwire.cli.over_edge import run_over_edge
     except ImportError as error:
         raise CliError(f"missing_extra: {error}") from error
 
-    folder = None if workspace is None else str(workspace.resolve())
-    run_work(run_over_edge(url, request, folder, as_json=as_json))
+    folder = None
+    if workspace is not None:
+        # The folders of a device are not those of this machine.
+        folder = str(workspace.resolve() if target.hub is None else workspace)
+    run_work(run_over_edge(target, request, folder, as_json=as_json))
 
 
 def resume(
@@ -177,12 +216,16 @@ def resume(
 
 
 class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What shall be done by whom; without a thread, on a new one."""
+    """What shall be done by whom; without a thread, on a new one. With `queue`, it may wait for a
+    device that is away, for `expires_in` seconds at most.
+    """
 
     agent: str
     prompt: str
     thread: str | None = None
     approve: ApprovalMode = "ask"
+    queue: bool = False
+    expires_in: int | None = None
 
 
 async def run_turn(context: CommandContext, request: TurnRequest, *, as_json: bool) -> int:

@@ -73,10 +73,12 @@ def _schema_files() -> dict[str, str]:
     from factwire.edge.events.event_schemas import edge_files
     from factwire.evidence.schemas import comparison_files, evidence_files
     from factwire.facts.schemas import schema_files
+    from factwire.hub.frames.hub_asyncapi import hub_files
     from factwire.projection.schemas import projection_files
 
     about_runs = comparison_files() | evidence_files()
-    return schema_files() | projection_files() | about_runs | edge_files() | report_files()
+    servers = edge_files() | hub_files()
+    return schema_files() | projection_files() | about_runs | servers | report_files()
 
 
 def _openapi_files() -> dict[str, str]:

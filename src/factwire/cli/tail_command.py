@@ -10,10 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 from factwire.cli.targets import (
+    DeviceHubOption,
+    DeviceOption,
     EdgeOption,
+    EdgeTarget,
     JournalOption,
+    choose_edge,
     edge_client,
-    edge_url,
     open_for_reading,
     run_work,
 )
@@ -37,6 +40,8 @@ _STYLES: Final = {"approval": "yellow", "error": "red", "run": "blue", "thread":
 def tail(
     *,
     edge: EdgeOption = None,
+    hub: DeviceHubOption = None,
+    device: DeviceOption = None,
     journal: JournalOption = None,
     thread: Annotated[str | None, typer.Option(metavar="ID", help="Only this thread.")] = None,
     types: Annotated[
@@ -61,22 +66,22 @@ def tail(
 ) -> None:
     """Follow the events or facts of an Edge or a journal, live.
 
-    A stream that is cut resumes where it stopped. Exit code 2: no Edge answers, or the cursor
-    cannot be resumed.
+    A stream that is cut resumes where it stopped. Exit code 2: no Edge or Hub answers, or the
+    cursor cannot be resumed.
     """
     if cursor and everything:
         raise CliError("choose one: --cursor or --all")
     from factwire.cli.command_context import load_context
 
-    url = edge_url(edge, journal)
+    target = choose_edge(edge, hub, device, journal)
     where: dict[str, Any] = {"cursor": cursor, "thread_id": thread}
     where["since"] = None if cursor or everything else "now"
     names = None if types is None else tuple(name.strip() for name in types.split(","))
-    if url is None:
+    if target is None:
         at = load_context(journal=journal).configuration.journal
         run_work(_follow_journal(at, where, names, as_json=as_json))
     follow = _follow_facts if facts else _follow_events
-    run_work(follow(url, where, names, as_json=as_json))
+    run_work(follow(target, where, names, as_json=as_json))
 
 
 async def _follow_journal(
@@ -100,10 +105,10 @@ async def _follow_journal(
 
 
 async def _follow_events(
-    url: str, where: dict[str, Any], types: tuple[str, ...] | None, *, as_json: bool
+    target: EdgeTarget, where: dict[str, Any], types: tuple[str, ...] | None, *, as_json: bool
 ) -> int:
     console = Console(highlight=False)
-    async with edge_client(url) as client, client.events(**where, types=types) as events:
+    async with edge_client(target) as client, client.events(**where, types=types) as events:
         async for event in events:
             if as_json:
                 _write_line(msgspec.json.encode(event))
@@ -113,13 +118,13 @@ async def _follow_events(
 
 
 async def _follow_facts(
-    url: str, where: dict[str, Any], classes: tuple[str, ...] | None, *, as_json: bool
+    target: EdgeTarget, where: dict[str, Any], classes: tuple[str, ...] | None, *, as_json: bool
 ) -> int:
     from factwire.cli.journal_command import fact_line
     from factwire.facts import encode_fact
 
     console = Console(highlight=False)
-    async with edge_client(url) as client, client.facts(**where, classes=classes) as facts:
+    async with edge_client(target) as client, client.facts(**where, classes=classes) as facts:
         async for placed in facts:
             if as_json:
                 _write_line(encode_fact(placed.fact))

@@ -3,11 +3,15 @@
 A bare path is a SQLite file. Commands that only read open it read-only, which works beside a
 running writer and never creates anything. `--edge` names an Edge, else FACTWIRE_EDGE, unless
 `--journal` says that a journal is meant. The token is FACTWIRE_TOKEN, else the one that an Edge
-keeps in the configured data folder; that one is for this machine and goes to no other.
+keeps in the configured data folder; that one is for this machine and goes to no other. `--hub`,
+else FACTWIRE_HUB, names a Hub, by which the Edge of a device is reached in the name of whoever
+signed in there; FACTWIRE_DEVICE_SECONDS is how long the device has to answer.
 """
 
 import asyncio
 import os
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
@@ -15,6 +19,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeVar
 
+import msgspec
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -40,7 +45,7 @@ from factwire.journal import (
 )
 
 if TYPE_CHECKING:
-    from factwire.client import AsyncClient
+    from factwire.client import AgentTask, AsyncClient, AsyncHubClient, Device, EdgeProblem
     from factwire.runtime.configuration import ConfigurationError, ResolvedConfiguration
 
 
@@ -186,6 +191,65 @@ EdgeOption = Annotated[
 ]
 
 
+HUB_VARIABLE: Final = "FACTWIRE_HUB"
+DEVICE_SECONDS_VARIABLE: Final = "FACTWIRE_DEVICE_SECONDS"
+
+DeviceHubOption = Annotated[
+    str | None,
+    typer.Option(
+        "--hub",
+        metavar="URL",
+        help=f"Use a device of yours at this Hub; {HUB_VARIABLE} by default.",
+        show_default=False,
+    ),
+]
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help="The name or id of the device at the Hub; not needed if you have only one.",
+    ),
+]
+
+
+class EdgeTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """The Edge that a command is about: by its own address, or that of a `device` at a Hub, which
+    is the only one there where it has no name.
+    """
+
+    edge: str = ""
+    hub: str | None = None
+    device: str | None = None
+
+    @property
+    def flags(self) -> str:
+        """What other commands are to be given, so that they mean the same Edge."""
+        if self.hub is None:
+            return ""
+        device = "" if self.device is None else f" --device {shlex.quote(self.device)}"
+        return f" --hub {shlex.quote(self.hub)}{device}"
+
+
+def choose_edge(
+    edge: str | None, hub: str | None, device: str | None, journal: str | None
+) -> EdgeTarget | None:
+    """The Edge that options and environment name, None where they mean a journal."""
+    named = {"--edge": edge, "--hub": hub or device, "--journal": journal}
+    chosen = [option for option, value in named.items() if value]
+    if len(chosen) > 1:
+        raise CliError(f"choose one: {' or '.join(chosen)}")
+    url = None if chosen in (["--hub"], ["--journal"]) else edge or os.environ.get(EDGE_VARIABLE)
+    if url:
+        return EdgeTarget(edge=url)
+    hub = hub or os.environ.get(HUB_VARIABLE) or None
+    if journal or (hub is None and device is None):
+        return None
+    from factwire.cli.over_hub import choose_hub
+
+    return EdgeTarget(hub=choose_hub(hub), device=device)
+
+
 def edge_url(edge: str | None, journal: str | None = None) -> str | None:
     """The Edge that is meant, None where it is a journal."""
     if edge and journal:
@@ -198,33 +262,121 @@ _PRODUCT = "factwire-cli"
 
 
 @asynccontextmanager
-async def edge_client(url: str) -> "AsyncGenerator[AsyncClient]":
+async def edge_client(target: EdgeTarget | str) -> "AsyncGenerator[AsyncClient]":
     """A client for an Edge; whatever it refuses ends the command in one line."""
+    chosen = EdgeTarget(edge=target) if isinstance(target, str) else target
+    if chosen.hub is not None:
+        async with hub_client(chosen.hub) as hub, await hub.edge(chosen.device) as client:
+            with _name_device(client.device, chosen.flags):
+                yield client
+        return
+    with report_client_errors():
+        from factwire.client import AsyncClient, read_address
+
+        local = read_address(chosen.edge).is_local
+        named = os.environ.get(TOKEN_VARIABLE)
+        if named or not local:
+            client = AsyncClient(chosen.edge, token=named or None, product=_PRODUCT)
+        else:
+            client = AsyncClient(chosen.edge, data=data_folder(), product=_PRODUCT)
+        async with client:
+            yield client
+
+
+DEVICE_OFFLINE: Final = "device_offline"
+
+
+@contextmanager
+def _name_device(device: "Device", flags: str) -> Generator[None]:
+    """What a Hub could not pass on ends the command, with the name of the device."""
+    from factwire.client import EdgeProblem
+
     try:
-        from factwire.client import AsyncClient, ClientError, EdgeProblem, read_address
+        yield
+    except EdgeProblem as problem:
+        name = terminal_safe(device.name)
+        if problem.code == DEVICE_OFFLINE:
+            raise device_offline(device, "nothing was sent") from problem
+        if problem.code == "relay_timeout":
+            look = terminal_safe(f"factwire threads{flags}")
+            raise CliError(
+                f"relay_timeout: {name} did not answer in time, and may have done it; look with "
+                f"{look} before you repeat it"
+            ) from problem
+        raise
+
+
+def device_offline(device: "Device", outcome: str) -> CliError:
+    """The end of a command that a device that is away keeps from its work."""
+    seen = terminal_safe(format_minute(device.last_seen_at))
+    return CliError(
+        f"{DEVICE_OFFLINE}: {terminal_safe(device.name)} is offline, last seen {seen}; {outcome}"
+    )
+
+
+def describe_expiry(device_name: str, task: "AgentTask") -> str:
+    """That a task waits for its device, and for how long."""
+    return f"queued for {device_name}, expires {format_minute(task.expires_at)}"
+
+
+_MINUTE: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)\S*Z")
+
+
+def format_minute(text: str) -> str:
+    """A time of a Hub as a person reads it."""
+    match = _MINUTE.fullmatch(text)
+    return f"{match[1]} {match[2]} UTC" if match else text
+
+
+@asynccontextmanager
+async def hub_client(url: str) -> "AsyncGenerator[AsyncHubClient]":
+    """A client for a Hub, for whoever signed in there on this machine."""
+    with report_client_errors():
+        from factwire.client import AsyncHubClient
+
+        client = AsyncHubClient(
+            url, data=data_folder(), device_seconds=_read_device_seconds(), product=_PRODUCT
+        )
+        async with client:
+            yield client
+
+
+def _read_device_seconds() -> float:
+    """How long a device has to answer; ends the command where that is no number of seconds."""
+    from factwire.client.limits import DEVICE_SECONDS
+
+    text = os.environ.get(DEVICE_SECONDS_VARIABLE)
+    if not text:
+        return DEVICE_SECONDS
+    if not (text.isascii() and text.isdigit()):
+        raise CliError(
+            f"{DEVICE_SECONDS_VARIABLE}: expected a whole number of seconds, got "
+            f"{terminal_safe(text)}"
+        )
+    return float(text)
+
+
+@contextmanager
+def report_client_errors() -> Generator[None]:
+    """What a client raises ends the command in one line."""
+    try:
+        from factwire.client import ClientError, EdgeProblem
     except ImportError as error:
         raise CliError(f"missing_extra: {error}") from error
     try:
-        local = read_address(url).is_local
-        named = os.environ.get(TOKEN_VARIABLE)
-        if named or not local:
-            client = AsyncClient(url, token=named or None, product=_PRODUCT)
-        else:
-            client = AsyncClient(url, data=data_folder(), product=_PRODUCT)
-        async with client:
-            yield client
+        yield
     except EdgeProblem as error:
         raise CliError(
-            f"{error.code}: {terminal_safe(error.detail)}", _exit_code_of_status(error.status)
+            f"{error.code}: {terminal_safe(error.detail)}", _exit_code_of_problem(error)
         ) from error
     except ClientError as error:
         raise CliError(f"{error.code}: {terminal_safe(str(error))}") from error
 
 
-def _exit_code_of_status(status: int) -> int:
+def _exit_code_of_problem(error: "EdgeProblem") -> int:
     """Whoever may not ask, or cannot be answered now, has not been refused for what they asked."""
-    unusable = status in (401, 403, 421, 429) or status >= 500  # noqa: PLR2004 - HTTP
-    return UNUSABLE if unusable else ISSUES
+    unusable = error.status in (401, 403, 421, 429) or error.status >= 500  # noqa: PLR2004 - HTTP
+    return UNUSABLE if unusable or error.code == DEVICE_OFFLINE else ISSUES
 
 
 def data_folder() -> str:

@@ -5,7 +5,8 @@ the reading direction round, or hide: whatever has no glyph of its own is shown 
 nothing that a fact holds reaches a line unless it went through `terminal_safe`.
 
 Exit codes: 0 done or valid · 1 the input was read and something in it is wrong · 2 the command
-could not do its work: unreadable input, wrong usage, a missing file · 130 stopped by the user.
+could not do its work: unreadable input, wrong usage, a missing file · 3 a Hub has taken it, and it
+takes effect later, when a device is back or more people agree · 130 stopped by the user.
 A failure is one line that says what is wrong and what to do; never a traceback.
 
 And what a terminal sends: bytes become the names of keys. While keys are read, the terminal hands
@@ -137,6 +138,7 @@ class TerminalOutput(io.TextIOWrapper):
 DONE: Final = 0
 ISSUES: Final = 1
 UNUSABLE: Final = 2
+LATER: Final = 3
 INTERRUPTED: Final = 130
 
 errors = Console(stderr=True, highlight=False)

@@ -11,11 +11,14 @@ from rich.console import Console
 from rich.text import Text
 
 from factwire.cli.targets import (
+    DeviceHubOption,
+    DeviceOption,
     EdgeOption,
+    EdgeTarget,
     JournalOption,
     WorkspaceOption,
+    choose_edge,
     edge_client,
-    edge_url,
     open_for_reading,
     run_work,
 )
@@ -28,6 +31,7 @@ from factwire.cli.terminal import (
     status_mark,
     terminal_safe,
 )
+from factwire.facts.status_words import THREAD_WORDS, word_of
 from factwire.journal import CatalogueThread, Filter, Journal
 
 if TYPE_CHECKING:
@@ -36,7 +40,8 @@ if TYPE_CHECKING:
     from factwire.facts.resources import Thread as EdgeThread
 
 
-STATUSES: Final = ("idle", "running", "waiting", "completed", "failed", "canceled")
+STATUSES: Final = {word: status for status, word in THREAD_WORDS.items()}
+"""Status as a person reads it → what a journal calls it."""
 
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)")
 _LONGEST_PAGE: Final = 1_000
@@ -73,6 +78,8 @@ def threads(
         ),
     ] = None,
     edge: EdgeOption = None,
+    hub: DeviceHubOption = None,
+    device: DeviceOption = None,
     journal: JournalOption = None,
     workspace: WorkspaceOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -80,15 +87,15 @@ def threads(
     """List threads: status, title or first prompt, last activity, open approvals."""
     from factwire.cli.command_context import load_context
 
-    if status is not None and status not in STATUSES:
+    if status is not None and status not in {*STATUSES, *THREAD_WORDS}:
         raise CliError(
             f"expected one of the statuses {', '.join(STATUSES)}, got {terminal_safe(status, 40)!r}"
         )
-    wanted: dict[str, Any] = {"project": project, "status": status}
+    wanted: dict[str, Any] = {"project": project, "status": STATUSES.get(status or "", status)}
     wanted |= {"limit": limit, "after": after}
-    url = edge_url(edge, journal)
-    if url is not None:
-        run_work(list_edge_threads(url, **wanted, as_json=as_json))
+    target = choose_edge(edge, hub, device, journal)
+    if target is not None:
+        run_work(list_edge_threads(target, **wanted, as_json=as_json))
     run_work(
         _list_journal_threads(
             load_context(journal=journal, workspace=workspace), wanted, as_json=as_json
@@ -176,7 +183,7 @@ def _row_line(each: ListedThread) -> Text:
 
 def _status_of(each: ListedThread) -> str:
     left = each.thread.status == "running" and not each.live
-    return "stale" if left else each.thread.status
+    return "stale" if left else word_of(THREAD_WORDS, each.thread.status)
 
 
 def _time_text(text: str) -> str:
@@ -188,7 +195,7 @@ _MOST: Final = 500
 
 
 async def list_edge_threads(
-    url: str,
+    target: EdgeTarget,
     *,
     project: str | None,
     status: str | None,
@@ -198,17 +205,17 @@ async def list_edge_threads(
 ) -> int:
     """Print one page of an Edge's threads."""
     wanted: dict[str, Any] = {"project_id": project, "activity": status, "cursor": after}
-    async with edge_client(url) as client:
+    async with edge_client(target) as client:
         page = await client.threads(**wanted, limit=min(limit, _MOST)).page()
     if as_json:
         document = {"threads": page.items, "after": page.next}
         sys.stdout.buffer.write(msgspec.json.encode(document) + b"\n")
     else:
-        _show_page(page)
+        _show_page(page, target.flags)
     return DONE
 
 
-def _show_page(page: "Page[EdgeThread]") -> None:
+def _show_page(page: "Page[EdgeThread]", flags: str) -> None:
     console = Console(highlight=False)
     cut = {"no_wrap": True, "overflow": "ellipsis"} if console.is_terminal else {"soft_wrap": True}
     if not page.items:
@@ -216,7 +223,7 @@ def _show_page(page: "Page[EdgeThread]") -> None:
     for thread in page.items:
         console.print(_thread_line(thread), **cut)  # pyright: ignore[reportArgumentType]
         for approval in thread.open_approvals:
-            line = f"    ? factwire approve {terminal_safe(approval)}"
+            line = f"    ? factwire approve {terminal_safe(approval + flags)}"
             console.print(line, markup=False, soft_wrap=True)
     if page.next is not None:
         print_note(f"more threads: --after {page.next}")
@@ -224,7 +231,7 @@ def _show_page(page: "Page[EdgeThread]") -> None:
 
 def _thread_line(thread: "EdgeThread") -> Text:
     line = status_mark(thread.activity)
-    line.append(f" {thread.activity:<10}", style="bold")
+    line.append(f" {THREAD_WORDS[thread.activity]:<10}", style="bold")
     line.append(f"{terminal_safe(thread.thread_id)}  ")
     match = _TIME.match(thread.updated_at)
     line.append(f"{match[1]} {match[2]}  " if match else "", style=DIM)

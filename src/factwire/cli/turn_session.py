@@ -40,6 +40,7 @@ from factwire.cli.turn_display import (
     Transcript,
 )
 from factwire.facts import Fact
+from factwire.facts.status_words import THREAD_WORDS, word_of
 from factwire.projection import Changes
 from factwire.projection.actions import Action
 
@@ -127,6 +128,7 @@ class TurnSession:
         self._quit = asyncio.Event()
         self._canceled = asyncio.Event()
         self._canceling: asyncio.Task[None] | None = None
+        self._cancel_error: Exception | None = None
         self._interrupts = Interrupts(self._cancel_first, self._quit.set)
         self.last_end: Fact | None = None
         """The fact that ended the turn that ended last."""
@@ -171,6 +173,8 @@ class TurnSession:
                     task.result()
             if over.done():
                 return over.result()
+            if self._cancel_error is not None:
+                raise self._cancel_error
             if canceled.done():
                 return "canceled"
             end_soon()
@@ -252,7 +256,12 @@ class TurnSession:
         self._canceling = asyncio.create_task(self._cancel())
 
     async def _cancel(self) -> None:
-        if await self._work.cancel(self._turn_id):
+        try:
+            never_began = await self._work.cancel(self._turn_id)
+        except Exception as error:  # noqa: BLE001 - raised by whoever waits for the end
+            self._cancel_error = error
+            never_began = True
+        if never_began:
             self._canceled.set()
         if isinstance(self._display, LiveDisplay):
             self._display.foot = None
@@ -342,7 +351,7 @@ def _choose_answerer(
 
 def _ending_lines(work: WatchedThread, session: TurnSession, outcome: str) -> list[Text]:
     mark, style = _OUTCOME_MARKS.get(outcome, ("·", "default"))
-    line = Text(f"{mark} {outcome}", style=style)
+    line = Text(f"{mark} {word_of(THREAD_WORDS, outcome)}", style=style)
     payload = session.last_end.payload if session.last_end is not None else {}
     words = ("failureCategory", "message", "recoveryHint") if outcome == "failed" else ("reason",)
     for word in words:

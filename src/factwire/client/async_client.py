@@ -1,4 +1,5 @@
-"""`AsyncClient`: an Edge as an object whose methods are its addresses, for programs that await.
+"""`AsyncClient`: an Edge as an object whose methods are its addresses, for programs that await; and
+`AsyncHubClient`, by which the Edges of a person's devices are such objects, too.
 
 The signature of a method is that of the function in `edge_calls` it is made of. Streams come back
 by themselves, exactly where they were cut; content is never held whole. `tools/blocking_client.py`
@@ -10,29 +11,42 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from functools import wraps
+from time import monotonic
 from typing import Any, Final, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 from weakref import WeakSet
 
-from factwire.client import edge_calls
-from factwire.client.edge_address import find_token, read_address
+import msgspec
+
+from factwire.client import edge_calls, hub_calls
+from factwire.client.edge_address import (
+    Address,
+    EdgeToken,
+    find_token,
+    read_address,
+    require_secure,
+)
 from factwire.client.edge_calls import View
 from factwire.client.edge_connection import (
+    UNAUTHENTICATED,
     EdgeCall,
     EdgeConnection,
     EdgeResponse,
+    EndWait,
     RetryBudget,
-    RunWait,
     lower_header_names,
 )
 from factwire.client.edge_streams import (
+    FramePosition,
     StreamPosition,
     filter_names,
     position_in_events,
     position_in_facts,
     position_in_projection,
 )
-from factwire.client.errors import EdgeUnreachable
+from factwire.client.errors import EdgeProblem, EdgeUnreachable, NotSignedIn, SessionsUnusable
+from factwire.client.hub_sessions import HubSession, HubSessions, SignInTokens
 from factwire.client.libraries import (
+    AsyncLock,
     AsyncSocket,
     ConnectionClosed,
     InvalidHandshake,
@@ -40,10 +54,23 @@ from factwire.client.libraries import (
     connect_async,
     httpx,
 )
-from factwire.client.limits import PIECE_BYTES, RECONNECT_SECONDS, RETRY_SECONDS
+from factwire.client.limits import (
+    DEVICE_SECONDS,
+    LOCK_PAUSE,
+    LOCK_SECONDS,
+    PIECE_BYTES,
+    RECONNECT_SECONDS,
+    RETRY_SECONDS,
+)
 from factwire.client.resources import (
     RUN_ENDS,
+    TASK_ENDS,
+    AgentTask,
+    Device,
+    DeviceDelivery,
     Event,
+    HubApproval,
+    HubFrame,
     Page,
     PlacedFact,
     Run,
@@ -51,17 +78,38 @@ from factwire.client.resources import (
     ThreadSnapshot,
 )
 
-__all__ = ["AsyncClient", "AsyncContent", "AsyncPages", "AsyncStream"]
+__all__ = [
+    "AsyncClient",
+    "AsyncContent",
+    "AsyncDeviceClient",
+    "AsyncHubClient",
+    "AsyncPages",
+    "AsyncStream",
+]
 
 T = TypeVar("T")
 
 
+async def lock_sessions(sessions: HubSessions) -> int:
+    """Wait until no other program changes the sessions; raises `SessionsUnusable`."""
+    until = monotonic() + LOCK_SECONDS
+    while True:
+        lock = sessions.try_lock()
+        if lock is not None:
+            return lock
+        if monotonic() >= until:
+            raise SessionsUnusable("another program holds the sessions for too long")
+        await asyncio.sleep(LOCK_PAUSE)
+
+
 class AsyncSender:
-    """One pool of connections."""
+    """One pool of connections, and the token for them."""
 
     def __init__(self, connection: EdgeConnection) -> None:
         self.connection = connection
         self._http = httpx.AsyncClient(**connection.http_settings())
+        self._session: HubSession | None = None
+        self._renewing = AsyncLock()
 
     async def send(self, call: EdgeCall[T]) -> T:
         """What the Edge answers; raises `ClientError`."""
@@ -84,19 +132,74 @@ class AsyncSender:
     async def close(self) -> None:
         await self._http.aclose()
 
+    async def find_token(self, refused: EdgeToken | None = None) -> EdgeToken:
+        """A token that is not the one that was refused. That of a session is renewed when it must
+        be, by the program that finds it first; raises `NotSignedIn`.
+        """
+        if self.connection.token is not None:
+            return self.connection.token
+        async with self._renewing:
+            session = self._session
+            if session is None or not session.is_fresh or session.token == refused:
+                session = await self._renew_session(refused)
+                self._session = session
+            return session.token
+
+    async def _renew_session(self, refused: EdgeToken | None) -> HubSession:
+        url, sessions = self.connection.address.url, self.connection.require_sessions()
+        lock = await lock_sessions(sessions)
+        try:
+            session = sessions.find(url)
+            # Another program may have renewed it meanwhile.
+            if session.is_fresh and session.token != refused:
+                return session
+            session = (await self._exchange(session.refresh_token)).to_session(url)
+            sessions.keep(url, session)
+            return session
+        finally:
+            sessions.unlock(lock)
+
+    async def _exchange(self, refresh_token: str) -> SignInTokens:
+        call = hub_calls.renew_session(refresh_token)
+        hub = Address(self.connection.address.url)
+        response = await self._try_until_answered(call, hub, None, stream=False)
+        answer = EdgeResponse(
+            response.status_code, lower_header_names(response.headers), response.content
+        )
+        try:
+            return call.result(answer)
+        except EdgeProblem as problem:
+            if problem.status == UNAUTHENTICATED:
+                raise NotSignedIn(hub.url, problem.detail) from problem
+            raise
+
     async def _send_with_retries(self, call: EdgeCall[Any], *, stream: bool) -> "httpx.Response":
+        address = self.connection.address
+        token = await self.find_token()
+        response = await self._try_until_answered(call, address, token, stream=stream)
+        if response.status_code != UNAUTHENTICATED or self.connection.sessions is None:
+            return response
+        await response.aclose()
+        token = await self.find_token(refused=token)
+        return await self._try_until_answered(call, address, token, stream=stream)
+
+    async def _try_until_answered(
+        self, call: EdgeCall[Any], address: Address, token: EdgeToken | None, *, stream: bool
+    ) -> "httpx.Response":
         budget = RetryBudget(self.connection.retry_seconds)
-        url = self.connection.address.http(call.path, call.query)
+        device_budget = RetryBudget(self.connection.device_seconds)
+        url = address.http(call.path, call.query)
+        headers = call.headers if token is None else {**call.headers, **token.headers}
         while True:
-            request = self._http.build_request(
-                call.method, url, content=call.body, headers=call.headers
-            )
+            request = self._http.build_request(call.method, url, content=call.body, headers=headers)
             try:
                 response = await self._http.send(request, stream=stream)
             except httpx.RequestError as error:
                 pause = self.connection.pause_after_failure(budget, call, error)
             else:
-                requested = self.connection.pause_after_answer(budget, call, response)
+                requested = self.connection.pause_after_answer(
+                    budget, device_budget, call, response
+                )
                 if requested is None:
                     return response
                 await response.aclose()
@@ -159,8 +262,9 @@ class AsyncContent:
         return b"".join([piece async for piece in self])
 
 
+APPROVAL_LISTS: Final[tuple[Literal["waiting", "all"], ...]] = ("waiting", "all")
 _ABNORMAL: Final = 1006
-FAILURES: Final = (OSError, TimeoutError, EOFError, InvalidHandshake)
+FAILURES: Final = (OSError, TimeoutError, EOFError, InvalidHandshake, EdgeUnreachable)
 """What keeps a connection from being made."""
 
 
@@ -184,11 +288,12 @@ class AsyncStream(Generic[T]):
 
     def __init__(
         self,
-        connection: EdgeConnection,
+        sender: AsyncSender,
         position: StreamPosition[T],
         streams: "WeakSet[AsyncStream[Any]]",
     ) -> None:
-        self._connection = connection
+        self._sender = sender
+        self._connection = connection = sender.connection
         self._position = position
         self._streams = streams
         self._socket: AsyncSocket | None = None
@@ -255,13 +360,17 @@ class AsyncStream(Generic[T]):
             raise
 
     async def _connect(self) -> AsyncSocket:
+        token, refused = None, None
         while True:
             url = self._connection.socket_url(self._position.path, self._position.query)
             try:
-                socket = await connect_async(
-                    url, create_connection=_NoRedirectSocket, **self._connection.socket_settings()
-                )
+                token = await self._sender.find_token(refused)
+                settings = self._connection.socket_settings(token)
+                socket = await connect_async(url, create_connection=_NoRedirectSocket, **settings)
             except FAILURES as error:
+                if refused is None and self._connection.is_token_refused(error):
+                    refused = token
+                    continue
                 await asyncio.sleep(self._connection.pause_after_refusal(self._budget, error))
             else:
                 self._budget.mark_connected(self._connection.reconnect_seconds)
@@ -363,7 +472,35 @@ class AsyncContentMethod(Generic[P]):
         return content
 
 
-class AsyncClient:
+class AsyncServerClient:
+    """Connections to one server, and the streams that are open there."""
+
+    def __init__(self, connection: EdgeConnection) -> None:
+        self.sender = AsyncSender(connection)
+        self._connection = connection
+        self._streams: WeakSet[AsyncStream[Any]] = WeakSet()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    @property
+    def url(self) -> str:
+        return self._connection.address.url
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End every stream and every connection."""
+        for stream in tuple(self._streams):
+            await stream.aclose()
+        await self.sender.close()
+
+
+class AsyncClient(AsyncServerClient):
     """A client for one Edge; close it, or use it with `async with`.
 
     The token is `token`, or the one that an Edge on this machine keeps in its folder `data`, or
@@ -418,6 +555,7 @@ class AsyncClient:
     run = AsyncCallMethod(edge_calls.run)
     cancel_run = AsyncCallMethod(edge_calls.cancel_run)
     retry_run = AsyncCallMethod(edge_calls.retry_run)
+    merge_run = AsyncCallMethod(edge_calls.merge_run)
     log = AsyncCallMethod(edge_calls.log)
     processes = AsyncListMethod(edge_calls.processes)
     diff = AsyncCallMethod(edge_calls.diff)
@@ -463,34 +601,15 @@ class AsyncClient:
         reconnect_seconds: float = RECONNECT_SECONDS,
         product: str = "factwire",
     ) -> None:
-        self._connection = EdgeConnection(
-            address=read_address(url),
-            token=find_token(token, data),
-            retry_seconds=retry_seconds,
-            reconnect_seconds=reconnect_seconds,
-            product=product,
+        super().__init__(
+            EdgeConnection(
+                address=read_address(url),
+                token=find_token(token, data),
+                retry_seconds=retry_seconds,
+                reconnect_seconds=reconnect_seconds,
+                product=product,
+            )
         )
-        self.sender = AsyncSender(self._connection)
-        self._streams: WeakSet[AsyncStream[Any]] = WeakSet()
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.url!r})"
-
-    @property
-    def url(self) -> str:
-        return self._connection.address.url
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """End every stream and every connection."""
-        for stream in tuple(self._streams):
-            await stream.aclose()
-        await self.sender.close()
 
     async def wait(self, run: Run | str, *, seconds: float | None = None) -> Run:
         """A run once it has ended, whatever happens to the connection meanwhile.
@@ -499,7 +618,7 @@ class AsyncClient:
         of reach for `reconnect_seconds`.
         """
         run_id = run if isinstance(run, str) else run.run_id
-        waiting = RunWait(run_id, seconds, self._connection.reconnect_seconds)
+        waiting = EndWait(f"run {run_id}", seconds, self._connection.reconnect_seconds)
         while True:
             wait = waiting.next_wait()
             row = None
@@ -535,7 +654,7 @@ class AsyncClient:
             thread_id=thread_id,
             run_id=run_id,
         )
-        return AsyncStream(self._connection, position, self._streams)
+        return AsyncStream(self.sender, position, self._streams)
 
     def facts(
         self,
@@ -556,7 +675,7 @@ class AsyncClient:
             thread_id=thread_id,
             run_id=run_id,
         )
-        return AsyncStream(self._connection, position, self._streams)
+        return AsyncStream(self.sender, position, self._streams)
 
     def projection(
         self, thread_id: str, *, cursor: str | None = None
@@ -566,5 +685,132 @@ class AsyncClient:
         After a cut, or with a cursor, only changes come where that is exact, else a new state.
         """
         return AsyncStream(
-            self._connection, position_in_projection(thread_id, cursor=cursor), self._streams
+            self.sender, position_in_projection(thread_id, cursor=cursor), self._streams
         )
+
+
+class AsyncDeviceClient(AsyncClient):
+    """A client for the Edge of a device, by way of a Hub: what the Edge has written is read at the
+    Hub, also while the device is away, and commands are passed on to the device. What is to wait
+    for a device that is away is left at its `hub`.
+    """
+
+    def __init__(self, connection: EdgeConnection, device: Device, hub: "AsyncHubClient") -> None:
+        AsyncServerClient.__init__(self, connection)
+        self.device = device
+        self.hub = hub
+
+    async def cancel_later(self, run_id: str, *, reason: str | None = None) -> Run | DeviceDelivery:
+        """Ask a run to stop, also while the device is away: the run, or what waits for the device
+        at the Hub, for an hour at most.
+        """
+        return await self.sender.send(hub_calls.cancel_later(run_id, reason=reason))
+
+
+class AsyncHubClient(AsyncServerClient):
+    """A client for one Hub; close it, or use it with `async with`.
+
+    Who asks is whoever signed in with `factwire login`, whose session is kept in the folder `data`
+    and renewed there when it must be, or the person of an access token. A device has
+    `device_seconds` to answer what is passed on to it. Otherwise as for an Edge.
+    """
+
+    devices = AsyncListMethod(hub_calls.devices)
+    tasks = AsyncListMethod(hub_calls.tasks)
+    create_task = AsyncCallMethod(hub_calls.create_task)
+    task = AsyncCallMethod(hub_calls.task)
+    cancel_task = AsyncCallMethod(hub_calls.cancel_task)
+    approvals = AsyncListMethod(hub_calls.approvals)
+    approval = AsyncCallMethod(hub_calls.approval)
+    decide = AsyncCallMethod(hub_calls.decide)
+
+    teams = AsyncListMethod(hub_calls.teams)
+    team = AsyncCallMethod(hub_calls.team)
+    create_team = AsyncCallMethod(hub_calls.create_team)
+    remove_team = AsyncCallMethod(hub_calls.remove_team)
+    add_team_member = AsyncCallMethod(hub_calls.add_team_member)
+    remove_team_member = AsyncCallMethod(hub_calls.remove_team_member)
+    team_runs = AsyncListMethod(hub_calls.team_runs)
+    start_team_run = AsyncCallMethod(hub_calls.start_team_run)
+    team_run = AsyncCallMethod(hub_calls.team_run)
+    team_run_state = AsyncCallMethod(hub_calls.team_run_state)
+    decide_route = AsyncCallMethod(hub_calls.decide_route)
+    add_run_member = AsyncCallMethod(hub_calls.add_run_member)
+    reassign = AsyncCallMethod(hub_calls.reassign)
+    merge_assignment = AsyncCallMethod(hub_calls.merge_assignment)
+    pause_team_run = AsyncCallMethod(hub_calls.pause_team_run)
+    resume_team_run = AsyncCallMethod(hub_calls.resume_team_run)
+    take_over_team_run = AsyncCallMethod(hub_calls.take_over_team_run)
+    hand_back_team_run = AsyncCallMethod(hub_calls.hand_back_team_run)
+    cancel_team_run = AsyncCallMethod(hub_calls.cancel_team_run)
+    team_evidence = AsyncContentMethod(hub_calls.team_evidence)
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        token: str | None = None,
+        retry_seconds: float = RETRY_SECONDS,
+        reconnect_seconds: float = RECONNECT_SECONDS,
+        device_seconds: float = DEVICE_SECONDS,
+        product: str = "factwire",
+    ) -> None:
+        super().__init__(
+            EdgeConnection(
+                address=require_secure(read_address(url)),
+                token=find_token(token) if token is not None or data is None else None,
+                retry_seconds=retry_seconds,
+                reconnect_seconds=reconnect_seconds,
+                product=product,
+                sessions=HubSessions(data) if token is None and data is not None else None,
+                server="Hub",
+                device_seconds=device_seconds,
+            )
+        )
+
+    async def find_device(self, device: str | None = None) -> Device:
+        """A device by its id or its name, or the only one that there is; raises `DeviceUnknown` or
+        `DeviceAmbiguous`.
+        """
+        return hub_calls.choose_device([each async for each in self.devices(limit=100)], device)
+
+    async def edge(self, device: Device | str | None = None) -> AsyncDeviceClient:
+        """A client for the Edge of a device, to be closed like this one."""
+        found = device if isinstance(device, Device) else await self.find_device(device)
+        address = Address(self.url, found.edge_id)
+        connection = msgspec.structs.replace(self._connection, address=address)
+        return AsyncDeviceClient(connection, found, self)
+
+    async def find_approval(self, device: Device, request_id: str) -> HubApproval | None:
+        """The approval of what the Edge of a device asks, by the id that the Edge has for it; None
+        where the Hub has none.
+        """
+        # Most likely, it still waits.
+        for status in APPROVAL_LISTS:
+            async for approval in self.approvals(status=status, limit=100):
+                if (approval.edge_id, approval.request_id) == (device.edge_id, request_id):
+                    return approval
+        return None
+
+    async def wait(self, task: AgentTask | str, *, seconds: float | None = None) -> AgentTask:
+        """A task once it has ended, whatever happens to the connection meanwhile; as for runs."""
+        task_id = task if isinstance(task, str) else task.task_id
+        waiting = EndWait(f"task {task_id}", seconds, self._connection.reconnect_seconds)
+        while True:
+            wait = waiting.next_wait()
+            row = None
+            while row is None:
+                try:
+                    row = await self.sender.send(hub_calls.task(task_id, wait=wait))
+                except EdgeUnreachable as error:
+                    await asyncio.sleep(waiting.next_pause(error))
+            if row.status in TASK_ENDS:
+                return row
+
+    def events(self, *, cursor: str | None = None) -> AsyncStream[HubFrame]:
+        """What the Hub tells the person, as it comes: after a cursor, or from now on.
+
+        A stream that cannot go on exactly raises `CursorLost`.
+        """
+        return AsyncStream(self.sender, FramePosition(cursor=cursor), self._streams)

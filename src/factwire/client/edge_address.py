@@ -21,9 +21,12 @@ Query = tuple[tuple[str, str], ...]
 
 
 class Address(msgspec.Struct, frozen=True):
-    """`url` has a scheme, a host, perhaps a port and a path, and no slash at its end."""
+    """`url` has a scheme, a host, perhaps a port and a path, and no slash at its end. With an
+    `edge_id`, that of a Hub, and what an Edge has is where the Hub has it.
+    """
 
     url: str
+    edge_id: str | None = None
 
     @property
     def is_local(self) -> bool:
@@ -35,6 +38,8 @@ class Address(msgspec.Struct, frozen=True):
             return False
 
     def http(self, path: str, query: Query = ()) -> str:
+        if self.edge_id is not None:
+            path = f"{path_of('edges', self.edge_id)}{path.removeprefix('/v1')}"
         return f"{self.url}{path}{_encode_query(query)}"
 
     def socket(self, path: str, query: Query = ()) -> str:
@@ -59,6 +64,15 @@ def read_address(text: str) -> Address:
     host_text = f"[{host}]" if ":" in host else host
     place = host_text if port is None else f"{host_text}:{port}"
     return Address(f"{parts.scheme}://{place}{parts.path.rstrip('/')}")
+
+
+def require_secure(address: Address) -> Address:
+    """The address of a Hub, which gets secrets; raises `AddressInvalid` for one that would get them
+    in the clear over a network.
+    """
+    if address.url.startswith("https:") or address.is_local:
+        return address
+    raise AddressInvalid(f"{address.url} is not on this machine; use https:// for a Hub")
 
 
 def path_of(*steps: str) -> str:

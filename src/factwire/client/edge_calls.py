@@ -52,6 +52,7 @@ from factwire.client.resources import (
     RetentionState,
     Run,
     RunDiff,
+    RunMerge,
     RunProcess,
     RunStatus,
     StandingRule,
@@ -251,10 +252,15 @@ def create_thread(
     project_id: str | None = None,
     conversation_id: str | None = None,
     agent_id: str | None = None,
+    private: bool = False,
 ) -> EdgeCall[Thread]:
-    """Make a thread."""
+    """Make a thread; facts of a private one stay on its Edge."""
     body = present_fields(
-        title=title, projectId=project_id, conversationId=conversation_id, agentId=agent_id
+        title=title,
+        projectId=project_id,
+        conversationId=conversation_id,
+        agentId=agent_id,
+        private=private or None,
     )
     return post(path_of("threads"), json_reader(Thread), body)
 
@@ -265,13 +271,17 @@ def thread(thread_id: str) -> EdgeCall[Thread]:
 
 
 def change_thread(
-    thread_id: str, *, title: str | None = None, status: ThreadStatus | None = None
+    thread_id: str,
+    *,
+    title: str | None = None,
+    status: ThreadStatus | None = None,
+    private: Literal[True] | None = None,
 ) -> EdgeCall[Thread]:
-    """Rename a thread, archive it or take it out of the archive."""
+    """Rename a thread, archive it, take it out of the archive or make it private for good."""
     return patch(
         path_of("threads", thread_id),
         json_reader(Thread),
-        present_fields(title=title, status=status),
+        present_fields(title=title, status=status, private=private),
     )
 
 
@@ -453,6 +463,16 @@ def cancel_run(run_id: str, *, reason: str | None = None) -> EdgeCall[Run]:
 def retry_run(run_id: str) -> EdgeCall[Run]:
     """Run what ended once more, as a run of its own."""
     return post(f"{path_of('runs', run_id)}:retry", json_reader(Run))
+
+
+def merge_run(
+    run_id: str, *, into: str | None = None, message: str | None = None, tree: str | None = None
+) -> EdgeCall[RunMerge]:
+    """Merge what an ended run changed in its worktree into a branch, and remove the worktree; with
+    the `tree` of a diff, only if the worktree is still as that diff says.
+    """
+    body = present_fields(into=into, message=message, tree=tree)
+    return post(f"{path_of('runs', run_id)}:merge", json_reader(RunMerge), body)
 
 
 def log(

@@ -16,12 +16,14 @@ from ulid import ULID
 
 from factwire import __version__
 from factwire.client.edge_address import Address, EdgeToken, Query
-from factwire.client.errors import EdgeProblem, EdgeUnreachable, UnreadableAnswer
+from factwire.client.errors import EdgeProblem, EdgeUnreachable, Server, UnreadableAnswer
+from factwire.client.hub_sessions import HubSessions
 from factwire.client.libraries import InvalidStatus, httpx, socket_log
 from factwire.client.limits import (
     CLOSE_SECONDS,
     CONNECT_SECONDS,
     FIRST_PAUSE,
+    HUB_REQUEST_SECONDS,
     LONGEST_PAUSE,
     MESSAGE_BYTES,
     QUEUED_MESSAGES,
@@ -30,6 +32,9 @@ from factwire.client.limits import (
 )
 from factwire.facts import FactError
 
+UNAUTHENTICATED: Final = 401
+
+GATEWAY_TIMEOUT: Final = 504
 BUSY: Final = (429, 503)
 """Statuses by which an Edge asks to be tried again."""
 
@@ -69,13 +74,13 @@ class RetryBudget:
         self._failed = 0
 
 
-class RunWait:
-    """How long to wait for the end of a run: for `seconds`, and no longer than an Edge may be out
-    of reach.
+class EndWait:
+    """How long to wait for the end of something: for `seconds`, and no longer than an Edge may be
+    out of reach.
     """
 
-    def __init__(self, run_id: str, seconds: float | None, reconnect_seconds: float) -> None:
-        self._run_id = run_id
+    def __init__(self, what: str, seconds: float | None, reconnect_seconds: float) -> None:
+        self._what = what
         self._ends = None if seconds is None else monotonic() + seconds
         self._reconnect_seconds = reconnect_seconds
         self._budget = RetryBudget(reconnect_seconds)
@@ -96,7 +101,7 @@ class RunWait:
     def _seconds_left(self) -> int:
         left = WAIT_SECONDS if self._ends is None else self._ends - monotonic()
         if left <= 0:
-            raise TimeoutError(f"run {self._run_id} has not ended in time")
+            raise TimeoutError(f"{self._what} has not ended in time")
         return min(WAIT_SECONDS, ceil(left))
 
 
@@ -120,7 +125,9 @@ class EdgeResponse(msgspec.Struct, frozen=True):
 
 
 class EdgeCall(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """What to send and how to read what comes; `accepts` are statuses that are no refusals."""
+    """What to send and how to read what comes; `accepts` are statuses that are no refusals. What
+    may wait is left at a Hub for a device that is away.
+    """
 
     method: str
     path: str
@@ -129,6 +136,7 @@ class EdgeCall(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     body: bytes | None = None
     key: str | None = None
     accepts: tuple[int, ...] = ()
+    may_wait: bool = False
 
     @property
     def is_repeatable(self) -> bool:
@@ -140,6 +148,8 @@ class EdgeCall(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         headers = {"Accept": "application/json"}
         if self.body is not None:
             headers["Content-Type"] = "application/json"
+        if self.may_wait:
+            headers["Prefer"] = "respond-async"
         return headers if self.key is None else {**headers, "Idempotency-Key": self.key}
 
     def after(self, cursor: str) -> Self:
@@ -219,15 +229,24 @@ _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class EdgeConnection(msgspec.Struct, frozen=True, kw_only=True):
-    """One Edge, the token for it, and how long to keep trying; `product` is what the Edge hears of
-    who uses it.
+    """One Edge or Hub, and how long to keep trying; `product` is what it hears of who uses it. The
+    token is `token`, or that of the session at the Hub among `sessions`. `device_seconds` is how
+    long a device has to answer what the Hub passes on to it.
     """
 
     address: Address
-    token: EdgeToken
+    token: EdgeToken | None
     retry_seconds: float
     reconnect_seconds: float
     product: str = "factwire"
+    sessions: HubSessions | None = None
+    server: Server = "Edge"
+    device_seconds: float = 0.0
+
+    def require_sessions(self) -> HubSessions:
+        """Where the session is kept by which requests are sent that have no token."""
+        assert self.sessions is not None  # noqa: S101 - one or the other is set
+        return self.sessions
 
     @property
     def user_agent(self) -> str:
@@ -238,20 +257,19 @@ class EdgeConnection(msgspec.Struct, frozen=True, kw_only=True):
         would be shown the token.
         """
         return {
-            "headers": {
-                **self.token.headers,
-                "User-Agent": self.user_agent,
-                "Accept-Encoding": "identity",
-            },
-            "timeout": httpx.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS),
+            "headers": {"User-Agent": self.user_agent, "Accept-Encoding": "identity"},
+            "timeout": httpx.Timeout(
+                HUB_REQUEST_SECONDS if self.server == "Hub" else REQUEST_SECONDS,
+                connect=CONNECT_SECONDS,
+            ),
             "trust_env": False,
             "follow_redirects": False,
         }
 
-    def socket_settings(self) -> dict[str, Any]:
+    def socket_settings(self, token: EdgeToken) -> dict[str, Any]:
         """The same for sockets."""
         return {
-            "additional_headers": self.token.headers,
+            "additional_headers": token.headers,
             "user_agent_header": self.user_agent,
             "compression": None,
             "proxy": None,
@@ -262,13 +280,26 @@ class EdgeConnection(msgspec.Struct, frozen=True, kw_only=True):
             "logger": socket_log,
         }
 
+    def is_token_refused(self, error: Exception) -> bool:
+        """Whether a session must be renewed before a stream is asked for again."""
+        refused = isinstance(error, InvalidStatus) and error.response.status_code == UNAUTHENTICATED
+        return refused and self.sessions is not None
+
     def socket_url(self, path: str, query: Query) -> str:
         return self.address.socket(path, query)
 
     def pause_after_answer(
-        self, budget: RetryBudget, call: EdgeCall[Any], answer: "httpx.Response"
+        self,
+        budget: RetryBudget,
+        device_budget: RetryBudget,
+        call: EdgeCall[Any],
+        answer: "httpx.Response",
     ) -> float | None:
-        """Seconds after which a call is sent again although it was answered; None if it is not."""
+        """Seconds after which a call is sent again although it was answered; None if it is not. One
+        that a Hub could not get an answer to is sent again for as long as its device may take.
+        """
+        if answer.status_code == GATEWAY_TIMEOUT and call.is_repeatable:
+            return device_budget.next_pause()
         if answer.status_code not in BUSY or answer.status_code in call.accepts:
             return None
         return (
@@ -305,7 +336,7 @@ class EdgeConnection(msgspec.Struct, frozen=True, kw_only=True):
         return pause
 
     def to_unreachable(self, error: Exception) -> EdgeUnreachable:
-        return EdgeUnreachable(self.address.url, str(error) or type(error).__name__)
+        return EdgeUnreachable(self.address.url, str(error) or type(error).__name__, self.server)
 
 
 def lower_header_names(headers: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import msgspec
 
 from factwire.client.edge_address import Query, path_of, query_of
 from factwire.client.errors import CursorLost, EdgeProblem, StreamEnded, UnreadableAnswer
-from factwire.client.resources import Event, PlacedFact, ThreadDelta, ThreadSnapshot
+from factwire.client.resources import Event, HubFrame, PlacedFact, ThreadDelta, ThreadSnapshot
 from factwire.facts import FactError
 from factwire.facts.shapes import decode_object, decode_plain, read_checked_fact
 
@@ -42,6 +42,7 @@ class _ErrorPayload(msgspec.Struct, rename="camel"):
     message: str
     trace_id: str | None = None
     details: _ErrorDetails | None = None
+    snapshot_required: bool = False
 
 
 class _ErrorFrame(msgspec.Struct):
@@ -58,6 +59,7 @@ _HEAD: Final = msgspec.json.Decoder(_Head)
 _ERROR: Final = msgspec.json.Decoder(_ErrorFrame)
 _FACT: Final = msgspec.json.Decoder(_FactFrame)
 _EVENT: Final = msgspec.json.Decoder(Event)
+_FRAME: Final = msgspec.json.Decoder(HubFrame)
 _SNAPSHOT: Final = msgspec.json.Decoder(ThreadSnapshot)
 _DELTA: Final = msgspec.json.Decoder(ThreadDelta)
 
@@ -113,6 +115,26 @@ class StreamPosition(Generic[T]):
             raise StreamEnded(code, reason)
 
 
+class FramePosition(StreamPosition[HubFrame]):
+    """One reader's way through what a Hub tells a person; `auth.ok`, which comes first, says where
+    it begins.
+    """
+
+    def __init__(self, *, cursor: str | None) -> None:
+        super().__init__("/client/ws", (), _read_frame, cursor=cursor, now=True)
+
+    @property
+    def query(self) -> Query:
+        return () if self.cursor is None else (("cursor", self.cursor),)
+
+    def take(self, message: Message) -> HubFrame | None:
+        frame = super().take(message)
+        if frame is None or frame.type != "auth.ok":
+            return frame
+        self.cursor = self.cursor or frame.payload["cursor"]
+        return None
+
+
 def position_in_events(
     *, cursor: str | None, now: bool, **wanted: str | tuple[str, ...] | None
 ) -> StreamPosition[Event]:
@@ -150,6 +172,10 @@ def _read_event(message: Message, _: str | None) -> Event:
     return _EVENT.decode(message)
 
 
+def _read_frame(message: Message, _: str | None) -> HubFrame:
+    return _FRAME.decode(message)
+
+
 def _read_fact(message: Message, _: str | None) -> PlacedFact:
     return read_placed_fact(message)
 
@@ -161,7 +187,7 @@ def _read_change(message: Message, kind: str | None) -> ThreadSnapshot | ThreadD
 def _to_error(message: Message) -> CursorLost | EdgeProblem:
     payload = _ERROR.decode(message).payload
     details = payload.details or _ErrorDetails()
-    if not details.snapshot_required:
+    if not (details.snapshot_required or payload.snapshot_required):
         return EdgeProblem(503, payload.code, payload.message, trace_id=payload.trace_id)
     return CursorLost(
         payload.code,

@@ -1,11 +1,15 @@
-"""What goes wrong between a client and an Edge, each with a stable `code`.
+"""What goes wrong between a client and an Edge or a Hub, each with a stable `code`.
 
     ClientError
     ├── MissingExtra       the libraries of `factwire[client]` are not installed
     ├── AddressInvalid     what was given is no address of an Edge
     ├── TokenUnusable      no token was found, or one that fits into no header
+    ├── NotSignedIn        nobody is signed in to the Hub, or no longer
+    ├── SessionsUnusable   the file of sessions cannot be used
+    ├── DeviceUnknown      no device has this name or id
+    ├── DeviceAmbiguous    several devices are meant
     ├── EdgeUnreachable    nobody answers there, or no longer
-    ├── EdgeProblem        the Edge refused, and says why
+    ├── EdgeProblem        the Edge or the Hub refused, and says why
     ├── UnreadableAnswer   what answered speaks another language
     ├── StreamEnded        a stream was closed in a way that coming again would not help
     ├── CursorLost         a stream cannot go on from this cursor; take a snapshot
@@ -15,7 +19,7 @@ No message ever holds a token.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 
 class ClientError(Exception):
@@ -47,17 +51,47 @@ class TokenUnusable(ClientError):
     code = "token_unusable"
 
 
+class NotSignedIn(ClientError):
+    """There is no session at a Hub, or it is over."""
+
+    code = "not_signed_in"
+
+    def __init__(self, url: str, reason: str | None = None) -> None:
+        why = "" if reason is None else f" ({reason})"
+        super().__init__(f"sign in with `factwire login {url}` first{why}")
+
+
+class SessionsUnusable(ClientError):
+    """The file in which sessions are kept cannot be used."""
+
+    code = "hub_sessions_unusable"
+
+
+class DeviceUnknown(ClientError):
+    """None of the devices that somebody may see is meant."""
+
+    code = "unknown_device"
+
+
+class DeviceAmbiguous(ClientError):
+    """More than one device is meant."""
+
+    code = "device_ambiguous"
+
+
+Server = Literal["Edge", "Hub"]
+
+
 class EdgeUnreachable(ClientError):
-    """Nobody answers there."""
+    """Nobody answers there; `code` says whether an Edge was expected, or a Hub."""
 
     code = "edge_unreachable"
 
-    def __init__(self, url: str, reason: str) -> None:
+    def __init__(self, url: str, reason: str, server: Server = "Edge") -> None:
         self.url = url
-        super().__init__(
-            f"no Edge answers at {url} ({reason}); start one with 'factwire edge', or check the "
-            "address"
-        )
+        self.code = f"{server.lower()}_unreachable"
+        start = "start one with 'factwire edge', or " if server == "Edge" else ""
+        super().__init__(f"no {server} answers at {url} ({reason}); {start}check the address")
 
 
 class EdgeProblem(ClientError):

@@ -8,11 +8,19 @@ each means. An event of another type is a fact whose class is the type; its payl
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 
+class NamedPersonData(TypedDict):
+    name: str
+    via: NotRequired[str | None]
+    userId: NotRequired[str | None]
+    deviceId: NotRequired[str | None]
+
+
 class PersonData(TypedDict):
     name: str
     via: NotRequired[str | None]
     userId: NotRequired[str | None]
     deviceId: NotRequired[str | None]
+    togetherWith: NotRequired[list[NamedPersonData]]
 
 
 class ProjectEventData(TypedDict):
@@ -52,6 +60,7 @@ class ThreadEventData(TypedDict):
     title: NotRequired[str | None]
     status: NotRequired[str | None]
     agentId: NotRequired[str | None]
+    private: NotRequired[bool | None]
     createdAt: NotRequired[str | None]
     updatedAt: NotRequired[str | None]
     by: NotRequired[PersonData | None]

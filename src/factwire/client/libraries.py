@@ -1,7 +1,9 @@
 """The libraries of the extra `factwire[client]`, or an error that names it."""
 
 import logging
+from asyncio import Lock as AsyncLock
 from collections.abc import Callable
+from threading import Lock
 from typing import Final, cast
 
 from factwire.client.errors import MissingExtra
@@ -24,10 +26,12 @@ socket_log: Final = logging.getLogger("factwire.client.streams")
 socket_log.addFilter(lambda record: record.levelno > logging.DEBUG)
 
 __all__ = [
+    "AsyncLock",
     "AsyncSocket",
     "ConnectionClosed",
     "InvalidHandshake",
     "InvalidStatus",
+    "Lock",
     "Socket",
     "connect_async",
     "connect_sync",

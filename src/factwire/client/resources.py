@@ -1,6 +1,7 @@
-"""What an Edge answers and streams, as typed values; fields that are not known are passed over.
+"""What an Edge or a Hub answers and streams, as typed values; fields that are not known are passed
+over.
 
-What the Edge answers is declared for both in `facts.resources`; some of it has another name here.
+What they answer is declared for both sides in `facts.resources`; some of it has another name here.
 States of a thread are plain JSON to a client, and so are streams and checks of packs, which an Edge
 has in types that a client does not know.
 """
@@ -10,22 +11,32 @@ from typing import Any, Literal
 from factwire.facts import Fact, resources
 from factwire.facts.resources import (
     RUN_ENDS,
+    TASK_ENDS,
     Accepted,
     Activity,
     Agents,
+    AgentTask,
     Approval,
+    ApprovalScreen,
+    ApprovalState,
     ApprovalStatus,
+    ApprovalVote,
+    ApprovalWithCard,
     Artifact,
     ChangedFile,
     Conversation,
     CreatedToken,
     DecisionCard,
+    Device,
+    DeviceDelivery,
     GrantedRule,
     Health,
     HealthDetails,
     HistoryRemoval,
+    HubApproval,
     Item,
     ItemContent,
+    MirrorPosition,
     Page,
     Person,
     Preview,
@@ -41,34 +52,66 @@ from factwire.facts.resources import (
     Run,
     RunDiff,
     RunError,
+    RunMerge,
     RunProcess,
     RunStatus,
     RunWorktree,
     StandingRule,
     StoredBlob,
     Task,
+    TaskChanges,
+    TaskFile,
+    TaskStatus,
     Thread,
     ThreadStatus,
     Ticket,
     TokenRow,
     TokenScope,
 )
+from factwire.facts.team_resources import (
+    TEAM_RUN_ENDS,
+    AgentTeam,
+    AgentTeamMember,
+    AssignmentMerge,
+    RosterMember,
+    RouteRecord,
+    Supervision,
+    TeamAssignment,
+    TeamBudget,
+    TeamRole,
+    TeamRun,
+    TeamRunState,
+    TeamRunStatus,
+    TeamTask,
+)
 
 __all__ = [
     "RUN_ENDS",
+    "TASK_ENDS",
+    "TEAM_RUN_ENDS",
     "Accepted",
     "Activity",
     "Agent",
+    "AgentTask",
+    "AgentTeam",
+    "AgentTeamMember",
     "Agents",
     "Approval",
+    "ApprovalScreen",
+    "ApprovalState",
     "ApprovalStatus",
+    "ApprovalVote",
+    "ApprovalWithCard",
     "ArchiveState",
     "Artifact",
     "ArtifactDetails",
+    "AssignmentMerge",
     "ChangedFile",
     "Conversation",
     "CreatedToken",
     "DecisionCard",
+    "Device",
+    "DeviceDelivery",
     "Event",
     "EventScope",
     "EvidenceCheck",
@@ -79,10 +122,13 @@ __all__ = [
     "Health",
     "HealthDetails",
     "HistoryRemoval",
+    "HubApproval",
+    "HubFrame",
     "Item",
     "ItemContent",
     "LogPiece",
     "MatchState",
+    "MirrorPosition",
     "PackDifference",
     "PackFinding",
     "PackMatch",
@@ -100,10 +146,13 @@ __all__ = [
     "RetentionRun",
     "RetentionState",
     "RetentionTrigger",
+    "RosterMember",
+    "RouteRecord",
     "RuleMatch",
     "Run",
     "RunDiff",
     "RunError",
+    "RunMerge",
     "RunProcess",
     "RunStatus",
     "RunWorktree",
@@ -111,8 +160,19 @@ __all__ = [
     "StandingRule",
     "Steered",
     "StoredBlob",
+    "Supervision",
     "Task",
+    "TaskChanges",
     "TaskDetails",
+    "TaskFile",
+    "TaskStatus",
+    "TeamAssignment",
+    "TeamBudget",
+    "TeamRole",
+    "TeamRun",
+    "TeamRunState",
+    "TeamRunStatus",
+    "TeamTask",
     "Thread",
     "ThreadDelta",
     "ThreadSnapshot",
@@ -165,6 +225,16 @@ class Event(Resource, frozen=True, kw_only=True, omit_defaults=False):
     sent_at: str
     payload: Any
     cursor: str
+
+
+class HubFrame(Resource, frozen=True, kw_only=True, omit_defaults=False):
+    """What a Hub tells a person. `type` decides what `payload` is; a stream resumes after `cursor`,
+    and what has none is told once.
+    """
+
+    type: str
+    payload: dict[str, Any]
+    cursor: str | None = None
 
 
 class PlacedFact(Resource, frozen=True, kw_only=True, omit_defaults=False):
