@@ -237,9 +237,8 @@ def test_prompts_that_are_given_go_before_the_agents_own():
 def test_a_report_names_every_requirement_and_why_it_was_not_tried():
     report = try_agent(Keeps)
     rows = {row.id: row for row in report.requirements}
-    assert set(rows) == {
-        name for name in REQUIREMENTS if name.startswith(("stream.", "screen.", "provider."))
-    }
+    kinds = ("stream.", "screen.", "provider.", "supervisor.")
+    assert set(rows) == {name for name in REQUIREMENTS if name.startswith(kinds)}
     assert report.judged == sum(row.status in ("passed", "failed") for row in rows.values())
     untried = [row for row in rows.values() if row.status == "not-tried"]
     assert all(row.reason for row in untried)

@@ -27,9 +27,9 @@ from factwire.facts import Fact, redact_text, redact_value, write_fact
 from factwire.facts.limits import NESTING_DEPTH
 from factwire.projection import Projection, ProjectionState, ThreadReadModel, project
 
-Level = Literal["facts", "projection", "runtime"]
+Level = Literal["facts", "projection", "runtime", "supervisor"]
 
-LEVELS: Final[tuple[Level, ...]] = ("facts", "projection", "runtime")
+LEVELS: Final[tuple[Level, ...]] = ("facts", "projection", "runtime", "supervisor")
 """In the order in which they are reached: each one presupposes those before it."""
 
 Projector = Callable[..., ProjectionState]

@@ -150,6 +150,21 @@ CLIENT_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "client.wait": "Waiting for a run outlives the connection and the Edge, up to a time.",
         "client.facts": "Facts are posted as objects or as mappings.",
         "client.payloads": "The client's types of event payloads are those that an Edge emits.",
+        "client.hub.device": "The Edge of a device is used by way of a Hub like an Edge itself.",
+        "client.hub.away": "What a device has written is read at the Hub while the device is away.",
+        "client.hub.find-device": "A device is found by its id, its name, or as the only one, and "
+        "never one of somebody else's.",
+        "client.hub.tasks": "Tasks are given, waited for and cancelled, and approvals decided, by "
+        "way of a Hub.",
+        "client.hub.later": "A task, a decision and a cancel are left at a Hub for a device that "
+        "is away, and the answer says so.",
+        "client.hub.patience": "A device that does not answer is asked again under the same key, "
+        "for as long as the client was told to wait.",
+        "client.hub.events": "What a Hub tells a person comes live and resumes after a cursor.",
+        "client.hub.renewal": "A session at a Hub is renewed when it must be, by one program for "
+        "all that use it.",
+        "client.hub.sessions": "Sessions are read from a file that nobody else may open, and no "
+        "token is shown.",
     },
 ) + requirements(
     "design.md Packages; edge.md Commands",
@@ -160,6 +175,13 @@ CLIENT_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "cli.edge.threads": "The threads of an Edge are listed with what they wait for.",
         "cli.edge.tail": "An Edge is followed live, and again from a cursor.",
         "cli.edge.conformance": "The facts of an Edge's thread are tried like a recording.",
+        "cli.hub.target": "One rule finds the Hub and the device, for every command, and what is "
+        "wrong with them is said in one line with a stable code.",
+        "cli.hub.run": "A run on a device is watched, answered and cancelled as one here.",
+        "cli.hub.later": "For a device that is away a run, a decision, a cancel and a message are "
+        "left at the Hub; what it waits for is said, and the exit code is 3.",
+        "cli.hub.answers": "Approvals, cancels, threads and events of a device are reached by way "
+        "of a Hub.",
         "cli.trust": "A project's settings are shown before they are trusted; until then, no "
         "command follows them or runs anything of the project.",
     },

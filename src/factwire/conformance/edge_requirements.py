@@ -1,6 +1,4 @@
-"""What an Edge promises: REST, events, streams, previews, security and what holds under faults; and
-what a Hub does.
-"""
+"""What an Edge promises: REST, events, streams, previews, security and what holds under faults."""
 
 from typing import Final
 
@@ -162,6 +160,13 @@ EDGE_PREVIEW_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
         {
             "edge.worktree.run": "A run may work in a fresh git worktree, and its diff is its own; "
             "without one the diff says that it is the workspace's.",
+            "edge.worktree.merge": "What an ended run changed is merged into a branch as one "
+            "commit; the files of a branch that is checked out follow, and a hostile repository "
+            "runs nothing.",
+            "edge.worktree.conflicts": "A merge with conflicts names the files; what is dirty, "
+            "locked, unknown or shown elsewhere is refused with a code. Nothing is changed then.",
+            "edge.worktree.killed": "A merge that is killed at any point is whole or was none, and "
+            "what somebody changed since then stays.",
             "edge.worktree.unavailable": "Where no worktree can be made, a run is refused.",
             "edge.worktree.removed": "A worktree goes when asked, or with its thread.",
             "runtime.worktree.real": "A worktree begins as the last commit and is one to git.",
@@ -232,10 +237,13 @@ EDGE_ATTACK_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.floods.counts": "Batches, keys, names and query parameters are bounded.",
         "edge.stream.catch-up-memory": "A reader that catches up and takes nothing holds one "
         "window of facts in memory, and gets every fact once when it reads on.",
+        "edge.lists.later-pages": "A later page of a list costs no more than the first one.",
         "edge.start.flat": "Start, first page and memory of an Edge do not grow with the facts and "
         "threads that it has.",
         "edge.loop.turns": "A request of many facts or threads takes turns with other requests.",
         "edge.loop.beside": "What grows with the length of a thread is done beside the event loop.",
+        "edge.loop.collections": "No request waits for a full garbage collection: everything is "
+        "looked through while the process rests.",
         "edge.http.malformed": "Malformed HTTP gets a documented answer and leaves no traceback.",
         "edge.http.facts": "Mutated facts are taken whole or refused by name.",
         "edge.ids.unknown": "An id that nobody has is not found, at every address.",
@@ -279,6 +287,8 @@ EDGE_OBSERVING_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "collector there are none.",
         "edge.observing.logs": "Each request, stream, start, stop and recovery is one line, as "
         "JSON or as text, and so are warnings of libraries.",
+        "edge.observing.unread": "A log that nobody reads holds up nothing: lines beyond a limit "
+        "are dropped and counted, and the count is a line once somebody reads.",
         "edge.observing.no-secrets": "No token, ticket, query, header, path, body or secret in an "
         "error is logged.",
         "edge.observing.health": "A stranger learns that an Edge is well; who shows the token "
@@ -331,76 +341,5 @@ EDGE_CONTROL_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "edge.approval.exact": "What a person decides about is read from the card, for those who "
         "may decide; a decision without its hash, or about what is gone, is refused.",
         "edge.rest.items": "The events of a conversation come to the items that are listed.",
-    },
-)
-
-
-MIRROR_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
-    "hub, The link; guarantees R16",
-    {
-        "mirror.same-chain": "However uploads are cut, repeated and interrupted, a mirror has the "
-        "bytes, the seqs, the epoch and the chain of the Edge's journal.",
-        "mirror.keeps": "A mirror keeps what its Edge removes later, and verifies with what was "
-        "removed before it came.",
-        "mirror.conflict": "Other bytes at a place that a mirror holds are refused, kept aside "
-        "and listed.",
-        "mirror.fenced": "A newer session of an Edge's uploads ends all before it.",
-        "mirror.verified": "What does not match the chain's hashes never gets into a mirror.",
-        "mirror.read-only": "A mirror makes no facts of its own.",
-        "mirror.refusals": "Each upload that a Hub refuses has a stable code, and a gap names the "
-        "seq that is expected.",
-        "mirror.upload": "An Edge uploads its journal and the content that it refers to as they "
-        "grow, and goes on where it was after restarts of either side.",
-        "mirror.backoff": "After a failure an Edge waits from half a second to half a minute, each "
-        "time longer, shortened by chance.",
-        "mirror.hold": "Retention of an Edge waits for what the Hub has acknowledged, up to a "
-        "bound.",
-        "mirror.reading": "Everything that is read from an Edge's journal is read the same from "
-        "its mirror, with the same cursors, also while the Edge is off.",
-        "mirror.device": "What needs the device is refused by its mirror with a code that says so.",
-        "mirror.free": "An Edge without a Hub loads, holds and writes nothing for one.",
-        "mirror.killed": "After kills of Edge, Hub and both under load, nothing acknowledged is "
-        "lost, and the mirror equals the original byte for byte.",
-    },
-)
-
-
-HUB_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
-    "hub, People and doors",
-    {
-        "hub.records.contract": "SQLite and PostgreSQL hold the same records by one schema, which "
-        "migrations make; a newer schema is refused.",
-        "hub.records.durable": "What a Hub has acknowledged survives its kill.",
-        "hub.first-admin": "The first start prints a link for the first admin that works once and "
-        "expires; the next start makes the one before void.",
-        "hub.invitations": "An invitation creates as many accounts as it says, until it expires or "
-        "is revoked, however many ask at once.",
-        "hub.passwords": "A wrong name, a wrong password and a disabled account get one answer "
-        "after the same work.",
-        "hub.sessions": "People list and end their sessions; signing out, a new password and "
-        "disabling an account end sessions at once.",
-        "hub.refresh": "A refresh token works once; its reuse ends the session, and a repeat of a "
-        "lost answer does not.",
-        "hub.roles": "Each route needs a role, which holds from the next request on; one admin is "
-        "always left.",
-        "hub.audit": "Who did what, when and from where is written with what was done, and holds "
-        "no secret.",
-        "hub.idempotency": "A POST under one key of one person is done once.",
-        "hub.command": "Accounts, invitations and the audit log are managed on the Hub's machine, "
-        "whether it runs or not.",
-    },
-) + requirements(
-    "guarantees S1, S3, S4, S6, S14, S15, S20, R13",
-    {
-        "hub.tokens.forged": "An access token that this Hub did not issue as it is, is refused.",
-        "hub.owners": "Without a token every route is refused; another person's id is not found.",
-        "hub.limits": "Requests, sign-ins and registrations of one address are limited; what a "
-        "client says of its address counts only behind a named proxy.",
-        "hub.secrets": "No secret that a Hub issues is in its database, its log or its lists.",
-        "hub.start": "A Hub that would not be safe, or that cannot use its files, does not start, "
-        "and says why.",
-        "hub.openapi": "Every answer is one that the OpenAPI document lists, whatever is sent.",
-        "hub.join-page": "The link of an invitation opens a page that creates the account and runs "
-        "nothing but its own script.",
     },
 )

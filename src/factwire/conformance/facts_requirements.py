@@ -113,6 +113,7 @@ _VALIDATION: Final = requirements(
         "fixtures.read-model": "What an initial read model lists as open may be closed, and what "
         "it covers may come again.",
         "fixtures.declared-gaps": "A fixture that expects a gap or a repair may have holes.",
+        "sequences.beside-threads": "An Edge's own facts stand in no thread and need no sequence.",
         "sequences.start-anywhere": "The first fact of a thread may have any sequence.",
         "sequences.per-thread": "Every thread has its own order; subagents share their thread's.",
         "sequences.unnamed-thread": "A fact without a thread belongs to the one before it.",
@@ -164,6 +165,8 @@ _REDACTION: Final = requirements(
         "file and shown in no answer; one in an id is refused.",
         "redaction.recall": "Of secrets made by rule 95 in 100 of common kinds and 80 in 100 of "
         "rarer ones are hidden, and at most 2 in 100 look-alikes.",
+        "redaction.digests": "A digest is not hidden, however it begins.",
+        "redaction.lazy": "A pattern of the table of secrets is compiled when it is first used.",
         "spill.fits": "A payload that was spilled fits the limit.",
         "spill.nothing-lost": "The blobs and the smaller payload together hold the whole payload.",
         "spill.refs-verify": "Every blob is stored under the hash of its content.",

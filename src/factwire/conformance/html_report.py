@@ -77,6 +77,7 @@ _LEVELS: Final[dict[Level, tuple[str, str]]] = {
     "facts": ("Facts valid", "Each fact, their order, and what may follow what."),
     "projection": ("Projection compatible", "What the facts come to on a screen."),
     "runtime": ("Runtime compatible", "An agent, driven through a real runtime."),
+    "supervisor": ("Supervisor", "What the agent decides about a team."),
 }
 _WORDS: Final = {
     "passed": "passed",
@@ -134,13 +135,14 @@ def _header(report: Report) -> str:
 
 
 def _ladder(report: Report) -> str:
-    """The three levels, those that were reached marked."""
+    """The levels that the subject is held to, those that were reached marked."""
     height = -1 if report.level is None else LEVELS.index(report.level)
     steps = "".join(
         f'<li class="{"reached" if place <= height else "open"}"><b>{_LEVELS[level][0]}</b>'
         f"<span>{_LEVELS[level][1]}</span><em>{'reached' if place <= height else 'not reached'}"
         "</em></li>"
         for place, level in enumerate(LEVELS)
+        if level != "supervisor" or any(each.level == level for each in report.results)
     )
     return f"<ol class=ladder>{steps}</ol>"
 

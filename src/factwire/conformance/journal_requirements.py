@@ -84,6 +84,8 @@ _SQLITE: Final = requirements(
         "journal.sqlite.read_only": "A reader in another process follows beside the writer.",
         "journal.sqlite.migrations": "A migration happens whole or not at all.",
         "journal.sqlite.upkeep": "Facts that were packed away read the same as before.",
+        "journal.sqlite.cancelled": "A caller that gives up waiting stops neither the writer nor "
+        "the upkeep.",
     },
 )
 
@@ -189,6 +191,8 @@ _PACKS: Final = requirements(
     "facts 4",
     {
         "evidence.pack.facts": "A pack gives back its facts, their stored bytes and their seqs.",
+        "evidence.bundle": "Several packs in one file verify as one; what was changed in any is "
+        "found and named, and no bomb hides in a pack in it.",
         "evidence.pack.summary": "The summary says what the run came to, from facts alone.",
         "evidence.pack.read-models": "Timeline and read model are those of the projection.",
         "evidence.pack.correlation": "Every correlation id is in a pack, with its first fact.",

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -232,8 +232,10 @@ class TrialRuntime:
             account.items += [] if _is_recorded(fact, account) else [recorded]
         self._news.set()
 
-    async def submit(self, turn_id: str, prompt: str) -> str:
-        done = await self.runtime.submit(THREAD, AGENT, prompt, turn_id=turn_id)
+    async def submit(self, turn_id: str, prompt: str, options: dict[str, Any] | None = None) -> str:
+        done = await self.runtime.submit(
+            THREAD, AGENT, prompt, turn_id=turn_id, options=options or {}
+        )
         return done.status
 
     async def wait_for_end(self, turn_id: str, decision: str | None = "approve") -> str:

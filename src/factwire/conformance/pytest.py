@@ -19,6 +19,7 @@ from factwire.conformance.report import Report
 from factwire.conformance.runner import try_provider
 from factwire.conformance.screen_checks import ACCOUNT_TITLES, ORDER, SCREEN_CHECKS
 from factwire.conformance.stream_checks import STREAM_CHECKS
+from factwire.conformance.supervisor_checks import RULES
 
 REQUIREMENTS: Final = (
     *(check.requirement for check in STREAM_CHECKS),
@@ -30,6 +31,7 @@ REQUIREMENTS: Final = (
     "provider.read-model",
     "provider.refs",
     "provider.repair",
+    *RULES,
 )
 """What an agent is held to, in the order of the tests."""
 
@@ -61,7 +63,10 @@ def conformance_suite(
             raise tried
         return tried
 
-    @pytest.mark.parametrize("requirement", REQUIREMENTS)
+    # Few agents supervise a team, and the others need not hear of it.
+    held_to = [name for name in REQUIREMENTS if level == "supervisor" or name not in RULES]
+
+    @pytest.mark.parametrize("requirement", held_to)
     def test_conformance(requirement: str) -> None:
         found = [each for each in report().results if each.id == requirement]
         if not found:

@@ -30,14 +30,14 @@ Standing = Literal["passed", "failed", "not-applicable", "not-tried"]
 
 _OWN: Final = "needs the test suite of the repository, which proves it"
 _HELD_TO: Final[dict[Kind, tuple[str, ...]]] = {
-    "provider": ("stream.", "screen.", "provider."),
+    "provider": ("stream.", "screen.", "provider.", "supervisor."),
     "facts": ("stream.", "screen.", "provider."),
     "reducer": ("screen.",),
     "factwire": ("",),
 }
 """Kind of subject → how the names of the requirements begin that it is held to."""
 
-_LEVELLED: Final = frozenset({"stream", "screen", "provider"})
+_LEVELLED: Final = frozenset({"stream", "screen", "provider", "supervisor"})
 _JUDGED: Final = frozenset({"passed", "failed"})
 
 _NEEDS_REDUCER: Final = "needs a reducer: --reducer module:function"
@@ -53,6 +53,7 @@ _NOT_TRIED: Final = {
     "screen.ui-repeats": _NEEDS_MAPPING,
     "screen.expected": "needs a fixture, which says what it expects",
     "provider": "needs an agent: --provider module:factory",
+    "supervisor": "needs an agent: --provider module:factory",
     "screen": "needs facts that were read",
     "stream": "needs facts",
 }

@@ -19,10 +19,16 @@ from factwire.conformance.edge_requirements import (
     EDGE_REST_REQUIREMENTS,
     EDGE_SECURITY_REQUIREMENTS,
     EDGE_STREAM_REQUIREMENTS,
-    HUB_REQUIREMENTS,
-    MIRROR_REQUIREMENTS,
 )
 from factwire.conformance.facts_requirements import FACTS_REQUIREMENTS, LIFECYCLE_REQUIREMENTS
+from factwire.conformance.hub_requirements import (
+    CHAT_REQUIREMENTS,
+    HUB_APPROVAL_REQUIREMENTS,
+    HUB_REQUIREMENTS,
+    LINK_REQUIREMENTS,
+    MIRROR_REQUIREMENTS,
+    TEAM_REQUIREMENTS,
+)
 from factwire.conformance.journal_requirements import (
     COMPARISON_REQUIREMENTS,
     EVIDENCE_REQUIREMENTS,
@@ -112,7 +118,11 @@ _AREAS: Final = (
     OUTLET_REQUIREMENTS,
     SOURCE_REMOTE_REQUIREMENTS,
     ENGINE_REQUIREMENTS,
+    CHAT_REQUIREMENTS,
+    HUB_APPROVAL_REQUIREMENTS,
     HUB_REQUIREMENTS,
+    TEAM_REQUIREMENTS,
+    LINK_REQUIREMENTS,
     MIRROR_REQUIREMENTS,
 )
 
@@ -132,8 +142,9 @@ _LEVEL_BY_AREA: Final[dict[Level, tuple[str, ...]]] = {
     "projection": ("screen", "projection", "seed", "comparison", "evidence", "outlets"),
     "runtime": (
         *("provider", "runtime", "journal", "sources", "cli", "client", "edge", "workbench"),
-        *("conformance", "hub", "mirror"),
+        *("conformance", "hub", "teams", "link", "mirror"),
     ),
+    "supervisor": ("supervisor",),
 }
 """Level → the first words of its requirements."""
 
@@ -150,7 +161,9 @@ def level_of(name: str) -> Level:
 NOT_JUDGEABLE: Final[dict[str, str]] = {
     "edge": "needs a running server; tests/edge proves it",
     "mirror": "needs running servers; tests/hub proves it",
+    "link": "needs running servers; tests/hub proves it",
     "hub": "needs a running server; tests/hub proves it",
+    "teams": "needs running servers; tests/hub proves it",
     "client": "needs a running server; tests/client proves it",
     "workbench": "needs a browser; tests/workbench proves it",
     "cli": "needs a terminal and processes of its own; tests/cli proves it",

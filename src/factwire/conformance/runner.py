@@ -40,6 +40,7 @@ from factwire.conformance.rule_checks import rule_cases
 from factwire.conformance.scenario import scenarios
 from factwire.conformance.screen_checks import check_screens
 from factwire.conformance.stream_checks import JudgedStream, check_streams
+from factwire.conformance.supervisor_checks import supervisor_results
 from factwire.conformance.ui_checks import mapping_cases
 from factwire.facts import CapabilityManifest, Fixture, id_of, read_item
 from factwire.runtime import Provider
@@ -163,6 +164,8 @@ def try_provider(
     provider = make()
     chosen = collect_prompts(provider, prompts or {})
     results = provider_results(provider, make, chosen, seconds)
+    if level == "supervisor":
+        results += supervisor_results(make, seconds)
     return build_report(Subject(kind="provider", name=name), results, level)
 
 
@@ -221,14 +224,16 @@ def try_factwire(level: Level = "runtime") -> Report:
     streams = fixture_streams(fixtures())
     own = (*rule_cases(), *law_cases(streams), *mapping_cases(streams))
     results = case_results((*reducer_cases(), *own))
-    if level == "runtime":
+    if level in ("runtime", "supervisor"):
         demo = provider_results(_try_demo(), _try_demo, _DEMO_PROMPTS)
+        if level == "supervisor":
+            demo += supervisor_results(_try_demo, TRIAL_SECONDS)
         results += [msgspec.structs.replace(each, id=f"demo.{each.id}") for each in demo]
     return build_report(Subject(kind="factwire", name="Factwire"), results, level)
 
 
 def _try_demo() -> DemoAgent:
-    return DemoAgent(DemoOptions(pace=0))
+    return DemoAgent(DemoOptions(pace=0, mistake=False))
 
 
 def case_results(

@@ -24,6 +24,8 @@ _POLICY: Final = requirements(
         "runtime.policy.path-rules": "A path that a rule could be about asks, resolved or not.",
         "runtime.policy.code-later": "No mode alone accepts edits of files that run code later.",
         "runtime.policy.corpus": "Of hundreds of lines none reaches what rules deny.",
+        "runtime.programs.planted": "A program whose name leads into a workspace is never one of "
+        "Factwire's own, no rule allows a command by such a name, and no known program starts it.",
         "runtime.policy.unenforced": "Where no sandbox enforces rules for paths, that is shown.",
     },
 )
@@ -358,7 +360,24 @@ _AGENTS: Final = requirements(
         "runtime.agents.demo.cancel": "A demo can be stopped while it runs or speaks.",
         "runtime.agents.demo.resume": "A demo goes on after a restart at whatever it asked.",
         "runtime.agents.demo.themes": "A word chooses the theme, help lists all, speech is paced.",
+        "runtime.agents.demo.supervisor": "Told the state of a team, it decides from that alone: "
+        "it corrects a refused route, sends work back once, approves and finishes.",
+        "runtime.agents.demo.workers": "Its workers build, review, rework and recheck.",
         "runtime.agents.manifest": "Every agent states what it can in a sound manifest.",
+    },
+)
+
+_OUTPUT: Final = requirements(
+    "facts.md §5; hub.md Teams",
+    {
+        "runtime.output.schema": "A turn with an output schema ends with JSON that fits it, which "
+        "each agent gets by the mechanism of its own SDK or program.",
+        "runtime.output.invalid": "Output that is missing or does not fit fails the turn, after "
+        "the SDK's own retries; nothing is read out of prose.",
+        "runtime.output.refused": "An agent that cannot follow a schema says so in its manifest, "
+        "and a turn with one is refused before it begins; so is what is no schema.",
+        "runtime.output.strict": "Models that take only strict schemas are given a strict one, and "
+        "null counts as absent in what they answer.",
     },
 )
 
@@ -377,7 +396,7 @@ _REGISTRY: Final = requirements(
     },
 )
 
-AGENT_REQUIREMENTS: Final[tuple[Requirement, ...]] = (*_TOOLBOX, *_AGENTS, *_REGISTRY)
+AGENT_REQUIREMENTS: Final[tuple[Requirement, ...]] = (*_TOOLBOX, *_AGENTS, *_OUTPUT, *_REGISTRY)
 
 
 _TURN: Final = requirements(

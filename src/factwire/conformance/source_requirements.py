@@ -61,6 +61,7 @@ CLAUDE_CODE_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.claude-code.results": "A tool result says if it ran, and names files and refs.",
         "sources.claude-code.remarks": "Limits, hooks, errors and remarks never become text.",
         "sources.claude-code.queue": "A prompt in a running turn waits for the next.",
+        "sources.claude-code.usage": "A turn has its own share of a session's cost, by model.",
         "sources.claude-code.live.session": "A turn goes on with the session of the last.",
         "sources.claude-code.live.asks": "People decide what it asks, seeing exactly what is done.",
         "sources.claude-code.live.questions": "Questions and plans are answered in its form.",
@@ -107,6 +108,7 @@ CODEX_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
 SOURCE_ACP_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
     "sources.md ACP",
     {
+        "sources.acp.calls": "What a call shows, runs, gives and costs is kept apart, and kept.",
         "sources.acp.ids": "A response finds its request, though both sides count from 0.",
         "sources.acp.text": "Chunks become whole messages, and history is no new turn.",
         "sources.acp.tools": "Calls, diffs and terminals become facts once, when they are true.",
@@ -170,6 +172,7 @@ SOURCE_SDK_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.pydantic-ai.places": "Parts of another response are other messages.",
         "sources.a2a.states": "A remote task ends its turn as its state says.",
         "sources.a2a.teammate": "A remote agent is a teammate with a transcript of its own.",
+        "sources.a2a.data": "Structured parts are calls, results and usage, or are kept.",
         "sources.a2a.artifacts": "The pieces of an artifact are one content.",
     },
 )
@@ -262,7 +265,7 @@ SOURCE_MAPPED_REQUIREMENTS: Final[tuple[Requirement, ...]] = requirements(
         "sources.mapped.usage": "Usage is of a step, of a turn or of the thread, as mapped.",
         "sources.mapped.incomplete": "An item that lacks what its fact needs is a warning.",
         "sources.mapped.unknown": "An item that no rule is about is a warning with a ref.",
-        "sources.mapped.ends": "A mapped turn ends once.",
+        "sources.mapped.ends": "A mapped turn ends once, and with it a text that was left open.",
         "sources.mapped.live.approvals": "A decision is written to a live program as it is mapped.",
         "sources.mapped.live.control": "A live program is stopped by its own line, or by a signal.",
         "sources.mapped.live.ends": "A live program that fails ends its turn, and why.",

@@ -115,11 +115,30 @@ PROVIDER: Final = requirements(
     },
 )
 
+SUPERVISOR: Final = requirements(
+    "hub.md Teams",
+    {
+        "supervisor.ends": "A supervisor ends its turn by itself, and as completed.",
+        "supervisor.structured": "A supervisor decides by structured output, never in prose.",
+        "supervisor.one-decision": "A turn of a supervisor ends with one decision.",
+        "supervisor.schema": "A decision fits the schema that the turn was given.",
+        "supervisor.complete": "A decision says all that its action needs.",
+        "supervisor.roster": "Work is given to members of the team with the right role.",
+        "supervisor.ids": "A decision names work by the ids that the run has for it.",
+        "supervisor.refusal": "A decision that was refused is followed by another one.",
+        "supervisor.limits": "Where budget or assignments are used up, nobody is given work.",
+        "supervisor.finish": "A run whose work is all approved is finished.",
+        "supervisor.restart": "An agent that was made anew goes on in the thread of the run.",
+    },
+)
+
 ENGINE: Final = requirements(
     "design.md; facts.md §5",
     {
         "conformance.broken": "An agent that breaks one rule fails exactly that requirement.",
         "conformance.reference": "An agent that breaks none passes every requirement.",
+        "conformance.supervisor": "A supervisor that breaks one rule fails exactly that one, and "
+        "one that breaks none reaches the level.",
         "conformance.raw": "What an agent yields is judged before the runtime repairs or refuses "
         "it.",
         "conformance.levels": "The level reached is the highest without a failure up to it.",
@@ -147,7 +166,13 @@ ENGINE: Final = requirements(
     },
 )
 
-ENGINE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (*STREAM, *SCREEN, *PROVIDER, *ENGINE)
+ENGINE_REQUIREMENTS: Final[tuple[Requirement, ...]] = (
+    *STREAM,
+    *SCREEN,
+    *PROVIDER,
+    *SUPERVISOR,
+    *ENGINE,
+)
 
 
 _FIXTURES: Final = requirements(
