@@ -7,13 +7,17 @@ QUICK := not fault and not fuzz and not agents and not browser
 SLOW := (fault or fuzz) and not agents and not browser
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
+# Thousands of processes are started by the tests; each would compile all of its modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 RUNS := $(VENV)/.runs
+HUBS := $(VENV)/.hubs
 
 .DEFAULT_GOAL := help
-.PHONY: help install run tour test test-fast test-pythons test-agents nightly coverage lint format types schemas web docs bench build lock clean
+.PHONY: help install run hub tour test test-fast test-pythons test-agents nightly coverage lint format types schemas web docs bench build lock clean
 
 help: ## List the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,6 +45,18 @@ run: $(if $(wildcard $(STAMP)),$(STAMP),$(RUNS)) ## Start the Edge and its workb
 	@mkdir -p .run/workspace
 	@$(BIN)/factwire edge --data .run/data --journal .run/journal.db --workspace .run/workspace --agent demo
 
+$(HUBS): pyproject.toml requirements/hub.txt requirements/uv.txt
+	$(call INSTALL,requirements/hub.txt)
+
+# What follows `bench` names what is measured: `make bench hub` starts no Hub.
+ifeq ($(firstword $(MAKECMDGOALS)),bench)
+BENCHES := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+$(if $(BENCHES),$(eval $(BENCHES): bench ; @:))
+else
+hub: $(if $(wildcard $(STAMP)),$(STAMP),$(HUBS)) ## Start a Hub with two people and two machines on this one; all it keeps is in .run/hub-demo
+	@$(BIN)/python -m tools.hub_demo
+endif
+
 tour: $(STAMP) ## Walk through the examples, one after the other
 	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/tour.sh
 
@@ -48,8 +64,8 @@ test: $(STAMP) ## Run everything: the suite, faults and fuzz, a real browser, re
 	@$(BIN)/python tools/system_packages.py
 	@$(BIN)/python -m tools.web
 	$(PYTEST) -m "$(QUICK)"
-	$(PYTEST) -m "$(SLOW)"
-	$(PYTEST) -m browser
+	$(PYTEST) -m "$(SLOW)" $$(grep -rlwiE 'fault|fuzz' tests --include='test_*.py')
+	$(PYTEST) -m browser $$(grep -rlwi browser tests --include='test_*.py')
 	@$(MAKE) --no-print-directory test-agents
 
 test-fast: $(STAMP) ## Run the suite without faults, fuzz, browser and agents
@@ -117,8 +133,8 @@ web: $(STAMP) ## Build the workbench anew from web/ into src/factwire/workbench
 docs: $(STAMP) ## Run every snippet of README and docs/
 	$(BIN)/pytest -n $(WORKERS) tests/test_docs.py
 
-bench: $(STAMP) ## Measure, as ratios within one run
-	$(BIN)/python -m bench
+bench: $(STAMP) ## Measure, as ratios within one run; `make bench hub` what is about the Hub
+	$(BIN)/python -m bench $(BENCHES) $(BENCH_ARGS)
 
 build: $(STAMP) ## Build sdist and wheel, then install and try the wheel
 	rm -rf dist
@@ -132,6 +148,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --no-config --universal --python-version
 lock: $(STAMP) ## Pin the newest tools that fit, with hashes
 	$(COMPILE) --upgrade --group dev pyproject.toml --output-file requirements/dev.txt
 	echo hatchling | $(COMPILE) --extra edge --constraint requirements/dev.txt pyproject.toml - --output-file requirements/run.txt
+	echo hatchling | $(COMPILE) --extra hub --constraint requirements/dev.txt pyproject.toml - --output-file requirements/hub.txt
 	grep -o '^uv==[^ ]*' requirements/dev.txt | $(COMPILE) - --no-annotate --output-file requirements/uv.txt
 
 clean: ## Remove what the other verbs made, except .venv

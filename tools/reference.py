@@ -8,6 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 from factwire.client import limits as client_limits
 from factwire.conformance import limits as conformance_limits
 from factwire.edge import limits as edge_limits
@@ -31,6 +33,9 @@ from factwire.facts import limits as facts_limits
 from factwire.facts.classes.class_tables import CLASS_ALIASES, PAYLOAD_TYPES
 from factwire.hub import hub_app
 from factwire.hub import limits as hub_limits
+from factwire.hub.frames.frame_types import FRAMES, REQUESTS, Direction, FramePayload
+from factwire.hub.frames.hub_asyncapi import list_frames
+from factwire.hub.frames.hub_socket import FRAME_ERROR_CODES, HUB_CLOSE_NAMES
 from factwire.hub.mirror.mirror_app import MIRROR_PROBLEM_CODES
 from factwire.projection import DIAGNOSTIC_CODES
 from factwire.projection import limits as projection_limits
@@ -159,6 +164,9 @@ def codes() -> str:
         + "\n## Problems of a Hub\n\nWhy a [Hub](../hub.md) refuses a request, beside the codes "
         "that it shares with an Edge.\n\n"
         + table(("code", "meaning"), _code_rows(hub_app.HUB_PROBLEM_CODES))
+        + "\n## Errors on a Hub's socket\n\nWhy a socket sends the frame `error`; see [frames]"
+        "(../hub-frames.md#errors).\n\n"
+        + table(("code", "meaning"), _code_rows(FRAME_ERROR_CODES))
         + "\n## Why a Hub does not start\n\n"
         + table(("code", "meaning"), _code_rows(hub_app.HUB_START_CODES))
     )
@@ -263,6 +271,49 @@ def hub_rest() -> str:
     )
 
 
+_DIRECTIONS: dict[Direction, str] = {
+    "hub_to_client": "Hub → client",
+    "client_to_hub": "client → Hub",
+    "hub_to_edge": "Hub → device",
+    "edge_to_hub": "device → Hub",
+}
+
+
+def hub_frames() -> str:
+    return (
+        "# Frames of a Hub\n\nEvery frame of `/client/ws`; see [frames](../hub-frames.md). An "
+        "event is stored, has a cursor and can be resumed; everything else is only sent. Fields "
+        "with a question mark may be absent.\n\n"
+        + table(("type", "sent", "event", "payload"), list(_frame_rows()))
+        + "\n## Ends of a socket\n\nAfter a code with *yes*, connect again with the last "
+        "cursor.\n\n" + table(("code", "reason", "reconnect"), sorted(_close_rows()))
+    )
+
+
+def _frame_rows() -> Iterator[tuple[str, ...]]:
+    for name, payload in REQUESTS.items():
+        yield f"`{name}`", _DIRECTIONS["client_to_hub"], "", _payload_fields(payload)
+    for row in FRAMES.values():
+        sent = [
+            text
+            for direction, text in _DIRECTIONS.items()
+            if direction != "client_to_hub" and row.name in list_frames(direction)
+        ]
+        stored = "yes" if row.logged else ""
+        yield f"`{row.name}`", ", ".join(sent), stored, _payload_fields(row.payload)
+
+
+def _payload_fields(payload: type[FramePayload]) -> str:
+    fields = msgspec.structs.fields(payload)
+    return " ".join(f"`{each.encode_name}{'' if each.required else '?'}`" for each in fields)
+
+
+def _close_rows() -> Iterator[tuple[str, ...]]:
+    for closing in HUB_CLOSE_NAMES:
+        if closing is not None:
+            yield str(closing.code), closing.reason, "yes" if closing.reconnect else ""
+
+
 def _addresses(document: dict[str, Any]) -> str:
     operations = [
         (method.upper(), path, operation)
@@ -326,6 +377,7 @@ def main() -> None:
         "edge-events": edge_events,
         "edge-rest": edge_rest,
         "hub-rest": hub_rest,
+        "hub-frames": hub_frames,
     }
     for name, page in pages.items():
         (FOLDER / f"{name}.md").write_text(GENERATED + page(), encoding="utf-8")

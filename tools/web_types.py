@@ -168,7 +168,7 @@ def write_type(schema: Schema, indent: str = "") -> str:
 
 
 def _literal(value: Any) -> str:
-    return "null" if value is None else f'"{value}"' if isinstance(value, str) else str(value)
+    return json.dumps(value)
 
 
 def _of_kind(kind: str, schema: Schema, indent: str) -> str:

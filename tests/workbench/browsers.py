@@ -100,7 +100,7 @@ class Watched:
 
     async def accessibility(self) -> list[str]:
         """Serious findings of axe, each with the element that it is about."""
-        assert AXE.exists(), f"{AXE} is missing: run `npm ci` in web"
+        assert AXE.exists(), f"{AXE} is missing: run `python -m tools.web`"
         await self.page.evaluate(AXE.read_text("utf-8"))
         report: Any = await self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
         return [

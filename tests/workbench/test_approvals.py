@@ -229,7 +229,7 @@ async def test_a_masked_secret_and_a_text_that_is_gone_are_marked_on_the_card(
         await watched.screenshot("approval-masked-light")
         # As the Edge answers after a restart.
         await watched.page.route(
-            "**/v1/approvals/gone-action/card",
+            "**/v1/approvals/gone~gone-action/card",
             lambda route: route.fulfill(content_type="application/json", body=restarted),
         )
         await watched.page.goto("/inbox")

@@ -2,6 +2,7 @@
 
 import type { Action, Person } from "../api/generated/projection";
 import type { Approval } from "../api/generated/rest";
+import { ownId } from "../api/ids";
 import { formOf, type Form } from "./form";
 
 export interface ApprovalRequest {
@@ -53,11 +54,11 @@ const NAMELESS = "A decision is needed";
 const WAYS: Record<string, OfferedWay["decision"]> = { allow_always: "allow", reject_always: "deny" };
 
 /** `teammate` is the name of the subagent that asks, where one does. */
-export function requestOfAction(action: Action, teammate: string | null): ApprovalRequest {
+export function requestOfAction(action: Action, threadId: string, teammate: string | null): ApprovalRequest {
   const kind = action.actionType ?? "unknown";
   return {
-    requestId: action.actionId,
-    runId: action.runId ?? null,
+    requestId: ownId(threadId, action.actionId),
+    runId: action.runId == null ? null : ownId(threadId, action.runId),
     status: action.status,
     kind,
     title: action.prompt ?? action.title ?? NAMELESS,
@@ -88,10 +89,10 @@ export function requestOfAction(action: Action, teammate: string | null): Approv
 export type Details = Action | "unread" | "unknown";
 
 export function requestOfApproval(row: Approval, details: Details): ApprovalRequest {
-  const whole = typeof details === "string" ? null : requestOfAction(details, null);
+  const whole = typeof details === "string" ? null : requestOfAction(details, row.threadId ?? "", null);
   return {
-    requestId: row.approvalId,
-    runId: row.runId ?? null,
+    requestId: row.threadId == null ? row.approvalId : ownId(row.threadId, row.approvalId),
+    runId: row.threadId == null || row.runId == null ? (row.runId ?? null) : ownId(row.threadId, row.runId),
     status: row.status,
     kind: row.kind,
     title: row.summary ?? NAMELESS,

@@ -100,7 +100,10 @@ export interface Member {
   by?: Person | null;
 }
 
-/** A thread, or what changed about it; `status` is active or archived, `by` is who did it. */
+/**
+ * A thread, or what changed about it; `status` is active or archived, `by` is who did it. The
+ * facts of a `private` thread stay on its Edge.
+ */
 export interface ThreadEvent {
   threadId: string;
   projectId?: string | null;
@@ -108,6 +111,7 @@ export interface ThreadEvent {
   title?: string | null;
   status?: string | null;
   agentId?: string | null;
+  private?: boolean | null;
   createdAt?: string | null;
   updatedAt?: string | null;
   by?: Person | null;

@@ -625,7 +625,10 @@ export interface CostPayload extends Payload {
   inputTokens?: number | null;
   outputTokens?: number | null;
   totalTokens?: number | null;
+  cacheReadTokens?: number | null;
+  cacheWriteTokens?: number | null;
   totalCostUsd?: number | null;
+  agentSessionUsage?: JsonObject | null;
   currency?: string | null;
   limit?: number | null;
   used?: number | null;
@@ -982,7 +985,10 @@ export interface ThreadForkPayload extends Payload {
   by?: Person | string | null;
 }
 
-/** thread.created, thread.updated, thread.deleted: a thread; `status` is active or archived. */
+/**
+ * thread.created, thread.updated, thread.deleted: a thread; `status` is active or archived. The
+ * facts of a private thread stay on its Edge.
+ */
 export interface ThreadPayload extends Payload {
   threadId?: string | null;
   projectId?: string | null;
@@ -990,6 +996,7 @@ export interface ThreadPayload extends Payload {
   title?: string | null;
   status?: string | null;
   agentId?: string | null;
+  private?: boolean | null;
   createdAt?: string | null;
   updatedAt?: string | null;
   by?: Person | string | null;
@@ -1525,12 +1532,21 @@ export interface Ref {
   preview?: string | null;
 }
 
-/** Somebody who did something: `via` is what they used, such as the workbench or a token. */
+/** Somebody: `via` is what they used, such as the workbench or a token. */
+export interface NamedPerson {
+  name: string;
+  via?: string | null;
+  userId?: string | null;
+  deviceId?: string | null;
+}
+
+/** Somebody who did something; `togetherWith` are others who had to agree. */
 export interface Person {
   name: string;
   via?: string | null;
   userId?: string | null;
   deviceId?: string | null;
+  togetherWith?: NamedPerson[];
 }
 
 /** One finding: a stable code, a path such as `$.events[2].toolCallId`, a sentence. */
@@ -1618,7 +1634,8 @@ export interface CapabilityInput {
 
 /**
  * What one agent offers. `approvals` tells whether a decision is awaited in the stream
- * (`inline`) or ends it and resumes from saved state (`interrupt`).
+ * (`inline`) or ends it and resumes from saved state (`interrupt`); `structuredOutput`, whether
+ * a turn can be asked for JSON by a schema.
  */
 export interface CapabilityManifest {
   agentId: string;
@@ -1641,6 +1658,7 @@ export interface CapabilityManifest {
   evidence?: Answer;
   sandbox?: Answer;
   cost?: Answer;
+  structuredOutput?: Answer;
   maxInputCharacters?: number | null;
 }
 

@@ -495,6 +495,14 @@ export interface Metrics {
   values: { [key: string]: boolean | number | number | string };
 }
 
+/** Somebody: `via` is what they used, such as the workbench or a token. */
+export interface NamedPerson {
+  name: string;
+  via?: string | null;
+  userId?: string | null;
+  deviceId?: string | null;
+}
+
 /** What a worker reports, with ways to its result and transcript. */
 export interface Notification {
   eventId: string;
@@ -565,12 +573,13 @@ export interface Permissions {
   policy?: PolicyTermsPayload | null;
 }
 
-/** Somebody who did something: `via` is what they used, such as the workbench or a token. */
+/** Somebody who did something; `togetherWith` are others who had to agree. */
 export interface Person {
   name: string;
   via?: string | null;
   userId?: string | null;
   deviceId?: string | null;
+  togetherWith?: NamedPerson[];
 }
 
 /** The plan of one turn; `decision` is what a person said to it, by the action that asked. */
@@ -1181,7 +1190,8 @@ export type Part = TextPart | ReasoningPart | ToolPreviewPart | ArtifactCardPart
 
 /**
  * The roots. `shared` is the application's own state, which `state.delta` patches;
- * `agentSessions` is the name under which each outside agent knows this thread.
+ * `agentSessions` is the name under which each outside agent knows this thread, and
+ * `agentSessionUsage` what it had counted there when it last said so.
  */
 export interface ProjectionState {
   schemaVersion: string;
@@ -1215,6 +1225,7 @@ export interface ProjectionState {
   threadId?: string | null;
   title?: string | null;
   agentSessions?: { [key: string]: string } | null;
+  agentSessionUsage?: { [key: string]: JsonObject } | null;
 }
 
 /**

@@ -123,7 +123,8 @@ export interface CancelBody {
 
 /**
  * What one agent offers. `approvals` tells whether a decision is awaited in the stream
- * (`inline`) or ends it and resumes from saved state (`interrupt`).
+ * (`inline`) or ends it and resumes from saved state (`interrupt`); `structuredOutput`, whether
+ * a turn can be asked for JSON by a schema.
  */
 export interface CapabilityManifest {
   agentId: string;
@@ -146,6 +147,7 @@ export interface CapabilityManifest {
   evidence?: "no" | "unknown" | "yes";
   sandbox?: "no" | "unknown" | "yes";
   cost?: "no" | "unknown" | "yes";
+  structuredOutput?: "no" | "unknown" | "yes";
   maxInputCharacters?: number | null;
 }
 
@@ -363,7 +365,8 @@ export interface Health {
 /**
  * What whoever shows the token may know; `reason` is what ails the journal, `journalHead` and
  * `feedLag` are absent while it cannot be asked. `runtimeId` writes the Edge's own threads.
- * `untrustedProject` says which project's file this Edge ignores, and what to do.
+ * `untrustedProject` says which project's file this Edge ignores, and what to do; `hubTrouble`,
+ * why there is no link to the Hub that it has joined.
  */
 export interface HealthDetails {
   edgeId: string;
@@ -379,6 +382,7 @@ export interface HealthDetails {
   approvalsPending: number;
   streams: number;
   untrustedProject?: string | null;
+  hubTrouble?: string | null;
 }
 
 /**
@@ -470,6 +474,16 @@ export interface MemberBody {
   memberType: string;
 }
 
+/**
+ * A branch to merge into, else the one that is checked out; the subject of the commit; and the
+ * `tree` of the diff that was looked at, if nothing else is to be merged.
+ */
+export interface MergeBody {
+  into?: string | null;
+  message?: string | null;
+  tree?: string | null;
+}
+
 /** The run that a message started, or the result of steering with it. */
 export interface MessageAnswer {
   run?: Run | null;
@@ -504,6 +518,14 @@ export interface MessageSnapshot {
   completedAt?: string | null;
 }
 
+/** Somebody: `via` is what they used, such as the workbench or a token. */
+export interface NamedPerson {
+  name: string;
+  via?: string | null;
+  userId?: string | null;
+  deviceId?: string | null;
+}
+
 /** How the last turn ended, and who cancelled it. */
 export interface Outcome {
   status: string;
@@ -536,12 +558,13 @@ export interface PackReport {
   createdAt?: string | null;
 }
 
-/** Somebody who did something: `via` is what they used, such as the workbench or a token. */
+/** Somebody who did something; `togetherWith` are others who had to agree. */
 export interface Person {
   name: string;
   via?: string | null;
   userId?: string | null;
   deviceId?: string | null;
+  togetherWith?: NamedPerson[];
 }
 
 /**
@@ -809,10 +832,11 @@ export interface RunBody {
 }
 
 /**
- * `available` says whether git could tell; `reason` is a stable word where it could not. Of
- * scope `run` is what was changed in the worktree of the run, by it and by runs that tried it
- * again. Of scope `workspace` is whatever is in the folder and not in its last commit, which
- * others may have changed, before the run or after it.
+ * `available` says whether git could tell; `reason` is a stable word where it could not. `tree`
+ * is git's id of all that was compared with `base`. Of scope `run` is what was changed in the
+ * worktree of the run, by it and by runs that tried it again. Of scope `workspace` is whatever
+ * is in the folder and not in its last commit, which others may have changed, before the run or
+ * after it.
  */
 export interface RunDiff {
   runId: string;
@@ -822,6 +846,7 @@ export interface RunDiff {
   truncated?: boolean;
   reason?: string | null;
   base?: string | null;
+  tree?: string | null;
 }
 
 /** Why a run failed; the code is one of the Edge's, the category the runtime's own. */
@@ -830,6 +855,18 @@ export interface RunError {
   message: string;
   failureCategory?: string | null;
   recoveryHint?: string | null;
+}
+
+/**
+ * What came of merging what a run changed into `branch`. With `conflicts`, both sides changed
+ * `files`, and nothing was changed; else `commit` is where the branch is now.
+ */
+export interface RunMerge {
+  runId: string;
+  status: "conflicts" | "merged";
+  branch: string;
+  commit?: string | null;
+  files?: string[];
 }
 
 /** Some rows, and where the next page begins; without `next` there is none. */
@@ -1037,7 +1074,8 @@ export interface TextSnapshot {
 
 /**
  * `activity` is what its turns are at; `runtimeId` is who writes it, `by` who created it.
- * `historyRemoved` says that its beginning was removed.
+ * `historyRemoved` says that its beginning was removed. Facts of a `private` thread stay on its
+ * Edge: no Hub gets them.
  */
 export interface Thread {
   seq: number;
@@ -1058,6 +1096,7 @@ export interface Thread {
   openApprovals?: string[];
   by?: Person | null;
   historyRemoved?: HistoryRemoval | null;
+  private?: boolean;
 }
 
 export interface ThreadBody {
@@ -1065,11 +1104,14 @@ export interface ThreadBody {
   projectId?: string | null;
   conversationId?: string | null;
   agentId?: string | null;
+  private?: boolean;
 }
 
+/** A thread can become private, and stays so. */
 export interface ThreadChange {
   title?: string;
   status?: "active" | "archived";
+  private?: true;
 }
 
 /** What a first screen of a thread needs, at a cursor. */
@@ -1254,7 +1296,7 @@ export interface Operations {
     body: ProjectChange;
     answer: Project;
   };
-  /** Rename, archive or restore a thread */
+  /** Rename, archive or restore a thread, or make it private */
   changeThread: {
     path: { threadId: string };
     query: Record<never, never>;
@@ -1470,6 +1512,16 @@ export interface Operations {
     query: Record<never, never>;
     body: undefined;
     answer: TokenRowPage;
+  };
+  /**
+   * Merge what an ended run changed in its worktree into a branch of its repository, and remove
+   * the worktree
+   */
+  mergeRun: {
+    path: { runId: string };
+    query: Record<never, never>;
+    body: MergeBody;
+    answer: RunMerge;
   };
   /** Add facts of an outside runtime */
   postFacts: {
@@ -1790,6 +1842,7 @@ export const OPERATIONS = {
   listTasks: { method: "GET", path: "/v1/tasks" },
   listThreads: { method: "GET", path: "/v1/threads" },
   listTokens: { method: "GET", path: "/v1/tokens" },
+  mergeRun: { method: "POST", path: "/v1/runs/{runId}:merge" },
   postFacts: { method: "POST", path: "/v1/facts" },
   postMessage: { method: "POST", path: "/v1/threads/{threadId}/messages" },
   promoteQueued: { method: "POST", path: "/v1/threads/{threadId}/queue/{runId}:promote" },

@@ -3,6 +3,7 @@ import { useState } from "react";
 
 import { call } from "../../api/client";
 import type { ArtifactState } from "../../api/generated/projection";
+import { ownId } from "../../api/ids";
 import { wordsOf } from "../../api/refusal";
 import { Button, Spinner, toast } from "../../ui";
 import styles from "./Artifacts.module.css";
@@ -24,7 +25,7 @@ export function Preview({ threadId, artifact }: { threadId: string; artifact: Ar
   const [served, setServed] = useState<Served | null>(null);
   const [error, setError] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
-  const row = useQuery({ queryKey: ["artifact", threadId, artifact.artifactId], queryFn: ({ signal }) => call("readArtifact", { path: { artifactId: artifact.artifactId }, signal }) });
+  const row = useQuery({ queryKey: ["artifact", threadId, artifact.artifactId], queryFn: ({ signal }) => call("readArtifact", { path: { artifactId: ownId(threadId, artifact.artifactId) }, signal }) });
   const runId = row.data?.artifact.threadId === threadId ? (row.data.artifact.runId ?? null) : null;
   const start = async (run: string) => {
     setBusy(true);

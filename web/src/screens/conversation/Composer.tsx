@@ -3,6 +3,7 @@ import type { KeyboardEvent } from "react";
 import type { ProjectionState } from "../../api/generated/projection";
 import type { AgentRow } from "../../api/generated/rest";
 import { call } from "../../api/client";
+import { ownId } from "../../api/ids";
 import { wordsOf } from "../../api/refusal";
 import { AttachButton, Chips, partsOf, takesFiles, useAttachments } from "../../attachments";
 import { readDraft, useDraft } from "../../state/drafts";
@@ -79,7 +80,7 @@ function Own({ threadId, state }: { threadId: string; state: ProjectionState }) 
           <span className={styles.hint} role={error === null ? undefined : "alert"}>
             {error === null ? <span className={styles.keys}>{hintOf(active, agent)}</span> : <span className={styles.error}>{error} Your text has been kept.</span>}
           </span>
-          {active && <Stop runId={state.runtime.activeRunId ?? null} stopping={stopping} />}
+          {active && <Stop runId={state.runtime.activeRunId == null ? null : ownId(threadId, state.runtime.activeRunId)} stopping={stopping} />}
           {!active && FAILED.has(state.runtime.latestTurnStatus ?? "") && <Retry threadId={threadId} />}
           {canSteer && (
             <Button size="small" icon="steer" disabled={empty || busy} onClick={() => void submit("steer")}>

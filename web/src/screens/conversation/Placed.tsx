@@ -44,7 +44,7 @@ function stepsOf(plan: Plan): { title: string; status: string }[] | null {
 export function ActionRow({ action, state, live }: { action: Action; state: ProjectionState; live: boolean }) {
   const subagent = action.subagentId ?? null;
   const teammate = subagent === null ? null : `teammate ${state.subagents.threads[subagent]?.name ?? subagent}`;
-  return <ApprovalCard request={requestOfAction(action, teammate)} live={live} />;
+  return <ApprovalCard request={requestOfAction(action, state.threadId ?? "", teammate)} live={live} />;
 }
 
 export function CardRow({ part, state }: { part: CardPart; state: ProjectionState }) {

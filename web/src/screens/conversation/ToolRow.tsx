@@ -26,7 +26,7 @@ export function ToolRow({ toolCallId, status, state, live }: ToolRowProps) {
   const action = tool.actionId == null ? undefined : state.actions[tool.actionId];
   const asker = action?.subagentId == null ? null : (state.subagents.threads[action.subagentId]?.name ?? action.subagentId);
   const runId = tool.turnId === state.runtime.activeTurnId ? (state.runtime.activeRunId ?? null) : null;
-  return <KnownTool tool={tool} program={programOf(state, toolCallId)} runId={runId} action={action} asker={asker} live={live} />;
+  return <KnownTool tool={tool} program={programOf(state, toolCallId)} runId={runId} threadId={state.threadId ?? ""} action={action} asker={asker} live={live} />;
 }
 
 function UnknownTool({ status }: { status: string }) {
@@ -45,12 +45,13 @@ interface Call {
 }
 
 interface KnownToolProps extends Call {
+  threadId: string;
   action: Action | undefined;
   asker: string | null;
   live: boolean;
 }
 
-const KnownTool = memo(function KnownTool({ tool, program, runId, action, asker, live }: KnownToolProps) {
+const KnownTool = memo(function KnownTool({ tool, program, runId, threadId, action, asker, live }: KnownToolProps) {
   const waits = action?.status === "pending";
   const [open, toggle] = useFold(tool.toolCallId, !hasEnded(tool) && !waits);
   return (
@@ -67,7 +68,7 @@ const KnownTool = memo(function KnownTool({ tool, program, runId, action, asker,
       </button>
       {open && <ToolBody tool={tool} program={program} runId={runId} />}
       {open && action !== undefined && !waits && <Decision action={action} />}
-      {waits && <ApprovalCard request={requestOfAction(action, asker)} live={live} />}
+      {waits && <ApprovalCard request={requestOfAction(action, threadId, asker)} live={live} />}
     </div>
   );
 });

@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { useRef } from "react";
 
 import type { Approval } from "../../api/generated/rest";
+import { bareId } from "../../api/ids";
 import { wordsOf } from "../../api/refusal";
 import { ApprovalCard } from "../../approval/ApprovalCard";
 import { requestOfApproval, type Details } from "../../approval/request";
@@ -78,7 +79,7 @@ function useDetails(row: Approval): Details {
   const actions = usePendingActions(waits ? (row.threadId ?? null) : null);
   if (!waits || row.threadId == null || actions.error) return "unknown";
   if (actions.data === undefined) return "unread";
-  const bare = row.approvalId.startsWith(`${row.threadId}~`) ? row.approvalId.slice(row.threadId.length + 1) : row.approvalId;
+  const bare = bareId(row.threadId, row.approvalId);
   return actions.data.find((action) => action.actionId === bare) ?? "unknown";
 }
 

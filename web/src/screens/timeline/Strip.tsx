@@ -70,6 +70,8 @@ export function Strip({ machine, lanes = false, scale = "facts", range = null, o
         aria-valuetext={momentWords(rows[place], live)}
         onPointerDown={onPointerDown}
         onPointerMove={onPointerMove}
+        // Where a pull ends counts: a busy browser leaves out moves, but never its end.
+        onPointerUp={onPointerMove}
         onPointerLeave={() => onHover?.(null)}
         onKeyDown={onKeyDown}
       >
