@@ -129,6 +129,15 @@ LONG = {
 
 
 @pytest.mark.requirement("redaction.split-deltas")
+@pytest.mark.parametrize("lead", ["IncomingWebhook/", "Xab8Q~"])
+def test_a_secret_that_begins_inside_a_word_is_hidden_when_its_lead_is_a_piece(lead: str):
+    text = f"see https://x.example.com/{lead}{'4f128ad4f8b95401' * 2} there"
+    start = text.index(lead)
+    for end in range(start + 1, start + len(lead) + 2):
+        _check(text, _cut_text(text, [start, end]))
+
+
+@pytest.mark.requirement("redaction.split-deltas")
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
 @pytest.mark.parametrize("size", [1, 7, 100, 4_095, 5_000])
 def test_a_secret_longer_than_the_bound_is_swallowed_without_being_kept(text: str, size: int):

@@ -122,6 +122,15 @@ _BEGINNINGS: Final = _beginnings_of(_REGULAR)
 _AFTER_SPACE: Final = _beginnings_of([s for s in _REGULAR if not s.boundary.startswith("(?<=")])
 """Those that need nothing before them."""
 
+_INSIDE_WORDS: Final = tuple(
+    beginning
+    for beginning in _beginnings_of(
+        [s for s in _REGULAR if s.boundary.startswith("(?<=") and not s.boundary.endswith(".)")]
+    )
+    if beginning.isalnum()
+)
+"""Letters that begin a secret behind other letters; few, so that few words wait for the next."""
+
 _NEVER_INSIDE: Final = frozenset(",;!?)\n")
 
 _ALONE: Final = frozenset("\"'`()[]{}<>*#|/+&@^~")
@@ -429,7 +438,7 @@ def _is_plain(text: str) -> bool:
 def _has_plain_end(word: str) -> bool:
     """Whether no secret has begun in the last word of a piece."""
     if word.isascii() and word.isalnum():
-        if word[-1] == "Q":  # The one sign that begins a secret inside a word.
+        if word.endswith(_INSIDE_WORDS):
             return False
         return word not in _BEGINNINGS and not word.startswith(_LETTERED)
     last = word[-1]
