@@ -16,7 +16,7 @@ from factwire.edge.hub_frames import (
 from factwire.hub.frames.event_log import read_events
 from factwire.hub.frames.hub_connections import find_edge_device
 from factwire.hub.records.link_tables import agent_tasks, deliveries
-from factwire.hub.teams.supervisor_turns import lead_runs
+from factwire.hub.teams.supervisor_turns import RunLeader
 from factwire.hub.teams.team_runs import stop_due_tasks
 from tests.hub.hubs import HubDevice, HubPerson, RunningHub
 
@@ -181,7 +181,7 @@ class SupervisedDesk(TeamDesk):
 
     async def lead(self) -> None:
         """Have the Hub do what is next."""
-        await lead_runs(self.hub.hub.services)
+        await RunLeader(self.hub.hub.services).lead_runs()
 
     async def supervision(self) -> dict[str, Any]:
         return (await self.state())["run"]["supervision"]

@@ -23,10 +23,12 @@ from factwire.hub.limits import (
     TEAM_GOAL_CHARACTERS,
 )
 from factwire.hub.people.accounts import new_id
+from factwire.hub.records.hub_database import RecordsUnavailable
 from factwire.hub.records.team_tables import supervisor_turns
 from factwire.hub.teams import supervisor_turns as turns
 from tests.hub.hubs import RunningHub, running_hub
-from tests.hub.team_desks import USED, SupervisedDesk
+from tests.hub.served_hubs import WAIT
+from tests.hub.team_desks import USED, SupervisedDesk, TeamDesk
 from tests.hub.test_hub_records import create_postgres_database
 from tests.hub.test_teams import TeamScreen, check_law
 from tests.journal import postgres_server
@@ -445,3 +447,54 @@ async def test_turns_of_a_supervisor_are_facts_of_the_run(desk: SupervisedDesk):
     team = (await desk.person.get(path))["state"]["teamWorkbench"]
     lead = team["rosterNodes"][desk.members["lead"]]
     assert picked(lead, "name", "role", "status") == ("lead", "supervisor", "completed")
+
+
+@pytest.mark.requirement("teams.supervisors")
+@pytest.mark.parametrize("error", [RuntimeError("no"), RecordsUnavailable("no")])
+async def test_a_run_that_raises_waits_before_it_is_tried_again_and_holds_up_no_other(
+    hub: RunningHub,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+):
+    person = await hub.first_admin()
+    # Nothing leads these runs but the Hub itself, at its commits and as time passes.
+    desk = TeamDesk(hub, person, await hub.join_device(person))
+    await desk.create_team(ann="executor")
+    places = {"agentType": "demo", "deviceIds": [desk.device.device_id]}
+    await desk.add_member("lead", "supervisor", **places)
+    began, build_prompt = hub.clock.now, turns.build_prompt
+    attempts = asyncio.Queue[float]()
+
+    def fail(context: SupervisorContext) -> str:
+        if context.goal != "break":
+            return build_prompt(context)
+        attempts.put_nowait(hub.clock.now - began)
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(turns, "build_prompt", fail)
+        broken = await desk.start(goal="break")
+        for tried_at, pause in ((0, 2), (2, 4)):
+            hub.clock.now = began + tried_at
+            async with asyncio.timeout(WAIT):
+                assert await attempts.get() == tried_at
+            for later in (0, pause - 0.5):
+                hub.clock.now = began + tried_at + later
+                await wait_for_question(desk, await desk.start())
+                assert attempts.empty()
+    messages = [each.getMessage() for each in caplog.records]
+    failures = [each for each in messages if "team_run_failed" in each]
+    assert [broken["teamRunId"] in each for each in failures] == [True, True]
+    hub.clock.advance(0.5)
+    await wait_for_question(desk, broken)
+
+
+async def wait_for_question(desk: TeamDesk, run: dict[str, Any]) -> None:
+    """Return once the agent that supervises a run is asked."""
+    async with asyncio.timeout(WAIT):
+        while True:
+            found = await desk.person.get(f"/v1/team-runs/{run['teamRunId']}")
+            if found["supervision"].get("status") == "asked":
+                return
+            await asyncio.sleep(0.01)

@@ -30,9 +30,8 @@ from factwire.hub.frames.event_log import HubChange
 from factwire.hub.frames.frame_types import TeamRunChange
 from factwire.hub.limits import SUPERVISOR_ATTEMPTS, SUPERVISOR_SECONDS, SUPERVISOR_TURNS
 from factwire.hub.link.agent_tasks import NewTask, create_task
-from factwire.hub.link.deliveries import MILLISECONDS
+from factwire.hub.link.deliveries import MILLISECONDS, pause_after
 from factwire.hub.people.accounts import HubCaller, HubServices
-from factwire.hub.records.hub_database import RecordsUnavailable
 from factwire.hub.records.invitation_records import ActionOrigin
 from factwire.hub.records.team_tables import (
     route_decisions,
@@ -112,19 +111,37 @@ async def find_led_runs(connection: AsyncConnection) -> tuple[list[str], list[st
     return found[0], found[1]
 
 
-async def lead_runs(hub: HubServices) -> None:
-    """Do what is next in all runs that agents supervise."""
-    async with hub.database.read() as connection:
-        answered, asking = await find_led_runs(connection)
-    for run_id in (*answered, *asking):
+class RunLeader:
+    """Does what is next in all runs that agents supervise. A run that raises waits before it is
+    tried again, twice as long each time up to a limit, and no other run waits with it.
+    """
+
+    def __init__(self, hub: HubServices) -> None:
+        self._hub = hub
+        # Run → how often it raised in a row, and when it is tried again.
+        self._failures: dict[str, tuple[int, int]] = {}
+
+    async def lead_runs(self) -> None:
+        async with self._hub.database.read() as connection:
+            answered, asking = await find_led_runs(connection)
+        due = [*answered, *asking]
+        # A run that ended, or that a person has paused, begins anew.
+        self._failures = {key: self._failures[key] for key in due if key in self._failures}
+        for run_id in due:
+            attempts, retry_at = self._failures.get(run_id, (0, 0))
+            if self._hub.now() >= retry_at:
+                await self._lead_run(run_id, attempts + 1, has_answer=run_id in answered)
+
+    async def _lead_run(self, run_id: str, attempt: int, *, has_answer: bool) -> None:
         try:
-            if run_id in answered:
-                await _settle(hub, run_id)
-            await _ask(hub, run_id)
-        except RecordsUnavailable:
-            raise
+            if has_answer:
+                await _settle(self._hub, run_id)
+            await _ask(self._hub, run_id)
         except Exception:  # noqa: BLE001 - logged; other runs go on, and this one is tried again
-            _log.exception("team_run_failed", team_run_id=run_id)
+            self._failures[run_id] = attempt, self._hub.now() + pause_after(attempt)
+            _log.exception("team_run_failed", team_run_id=run_id, attempt=attempt)
+        else:
+            self._failures.pop(run_id, None)
 
 
 async def _lock_run(change: HubChange, run_id: str) -> RowMapping:

@@ -48,7 +48,7 @@ from factwire.hub.records.event_tables import events
 from factwire.hub.records.grant_records import find_reach
 from factwire.hub.records.hub_database import RecordsUnavailable
 from factwire.hub.records.team_tables import supervisor_turns, team_assignments
-from factwire.hub.teams.supervisor_turns import lead_runs
+from factwire.hub.teams.supervisor_turns import RunLeader
 from factwire.hub.teams.team_facts import RUN_EVENTS, build_facts, find_place
 from factwire.hub.teams.team_records import TEAM, TEAM_JOURNAL, find_run, read_roster
 from factwire.hub.teams.team_runs import stop_due_tasks
@@ -89,6 +89,7 @@ class TeamKeeper:
 
     def __init__(self, hub: HubServices, store: MirrorStore, data: Path) -> None:
         self._hub = hub
+        self._leader = RunLeader(hub)
         self._store = store
         self._mirror = HubJournal(data / TEAMS_FOLDER, self.write_facts)
         self._is_open = False
@@ -125,7 +126,7 @@ class TeamKeeper:
                 # Whoever stops something does so at once; here is what is late, or was left.
                 self._next_look = self._hub.now() + MILLISECONDS
                 await stop_due_tasks(self._hub)
-            await lead_runs(self._hub)
+            await self._leader.lead_runs()
             await self.write_facts()
         except (RecordsUnavailable, JournalError, OSError) as error:
             _log.warning("teams_unavailable", detail=str(error))
