@@ -12,6 +12,7 @@ from factwire.runtime.sandbox import limits, worktree_merge
 from tests.edge.edges import RunningEdge, running_edge
 from tests.edge.test_paths_worktrees import place_of, run_change, with_repository
 from tests.runtime.hostile_repository import git
+from tests.runtime.test_worktree_merge import Killed, release_nothing
 
 pytestmark = pytest.mark.asyncio
 
@@ -101,3 +102,27 @@ async def test_that_nothing_was_changed_is_recorded_and_that_git_could_not_tell_
         assert diff == ""
         (place_of(done) / "late.txt").write_text("late\n")
         assert await report_changes(edge.machine, run) == (nothing, "")
+
+
+@pytest.mark.requirement("edge.worktree.killed")
+async def test_locks_of_a_merge_that_was_killed_keep_no_other_run_from_merging(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    configuration = with_repository(tmp_path)
+    workspace = tmp_path / "workspace"
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    async with running_edge(tmp_path, configuration=configuration) as edge:
+        killed = await run_change(edge, worktree=True)
+        other = await run_change(edge, worktree=True)
+        with monkeypatch.context() as patch:
+            patch.setattr(worktree_merge, "_ensure_unmoved", die)
+            patch.setattr(worktree_merge, "_release_lock", release_nothing)
+            assert (await merge(edge, killed)).status_code == 500
+    locks = {path.name for path in (workspace / ".git").rglob("*.lock")}
+    assert locks == {"index.lock", "main.lock"}
+    async with running_edge(tmp_path, configuration=configuration) as edge:
+        assert tell(await merge(edge, other)) == (200, "merged")
+    assert not list((workspace / ".git").rglob("*.lock"))
