@@ -2,6 +2,7 @@
 
 import random
 from math import ceil
+from typing import Any
 
 import pytest
 
@@ -41,3 +42,43 @@ def test_a_stream_with_odd_items_gives_valid_facts_and_never_raises(name: str, o
         facts = convert_back(odd, outlet)
         defects = find_defects(facts)
         assert is_valid(defects), (seed, defects[:3])
+
+
+AFTER_A_TURN: dict[str, list[dict[str, Any]]] = {
+    "ag-ui": [
+        {"type": "RUN_STARTED", "runId": "back:turn-1"},
+        {"type": "RUN_FINISHED", "runId": "back:turn-1"},
+        {"type": "RUN_STARTED", "metadata": {"factwire": {"isAside": True}}},
+        {
+            "type": "SUBAGENT_STARTED",
+            "subagentRunId": "sub",
+            "metadata": {"factwire": {"turnId": "back:turn-1"}},
+        },
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "One.", "subagentRunId": "sub"},
+        {"type": "RUN_FINISHED"},
+    ],
+    "ai-sdk": [
+        {"type": "start"},
+        {"type": "finish"},
+        {"type": "start", "messageMetadata": {"factwire": {"isAside": True}}},
+        {
+            "type": "data-factwire-subagent",
+            "data": {"subagentId": "sub", "status": "started", "turnId": "back:turn-1"},
+        },
+        {
+            "type": "data-factwire-subagent-text",
+            "data": {"subagentId": "sub", "messageId": "m", "text": "One."},
+        },
+        {"type": "finish"},
+    ],
+}
+"""A turn, and beside it a subagent that says the turn is its own."""
+
+
+@pytest.mark.requirement("outlets.hostile")
+@pytest.mark.parametrize("outlet", AFTER_A_TURN)
+def test_a_subagent_that_claims_a_turn_which_has_ended_speaks_in_another(outlet: str):
+    facts = convert_back(AFTER_A_TURN[outlet], outlet)
+    assert is_valid(find_defects(facts))
+    texts = [fact for fact in facts if fact.event_class == "model.completed"]
+    assert [(fact.turn_id, fact.payload["text"]) for fact in texts] == [("back:turn-2", "One.")]

@@ -125,3 +125,10 @@ def test_a_run_that_does_not_resume_is_another_turn():
     )
     classes = [fact.event_class for fact in facts]
     assert (classes.count("turn.completed"), classes.count("action.cancelled")) == (2, 1)
+
+
+@pytest.mark.requirement("sources.recordings.hostile")
+def test_no_turn_begins_twice_even_under_an_id_that_we_would_give():
+    facts = facts_from(*({**RUN, "runId": run_id} for run_id in ("r:again-3", "r", "r")))
+    begun = [fact.turn_id for fact in facts if fact.event_class == "turn.started"]
+    assert begun == ["r:again-3", "r", "r:again-3:again-3"]

@@ -177,7 +177,7 @@ class FactBuilder:
             self.fail_turn("stream_interrupted", "the stream continued with another turn")
         self._turns += 1
         self.turn_id = turn_id or f"{self.thread_id}:turn-{self._turns}"
-        if self.turn_id in self._begun_turns:  # No turn begins twice, whatever a source says.
+        while self.turn_id in self._begun_turns:  # No turn begins twice, whatever a source says.
             self.turn_id = f"{self.turn_id}:again-{self._turns}"
         self._begun_turns[self.turn_id] = None
         if len(self._begun_turns) > TURNS_KEPT:
@@ -376,11 +376,13 @@ class FactBuilder:
         **extra_fields: Any,
     ) -> None:
         """Another agent begins to work, on a task of its own; one with a `turn_id` of its own goes
-        on when the turn that started it is over.
+        on when the turn that started it is over. The id of a turn of the thread is not its own.
         """
         subagent_id = subagent_id or _UNNAMED
         if subagent_id in self.subagents:
             return
+        if turn_id in self._begun_turns:  # It ends, or has ended, whatever the subagent does.
+            turn_id = None
         if turn_id is None:
             self._ensure_turn()
         task = task_id or f"{subagent_id}:task"
