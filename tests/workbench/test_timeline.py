@@ -172,6 +172,9 @@ async def test_a_drag_across_a_long_thread_waits_for_one_moment_at_a_time(
     assert box is not None
     await page.mouse.move(box["x"] + box["width"] - 1, box["y"] + 20)
     await page.mouse.down()
+    await expect(strip(page)).not_to_have_attribute("aria-valuetext", "Live")
+    box = await strip(page).bounding_box()
+    assert box is not None
     await page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20, steps=60)
     await page.mouse.up()
     # Less than one step of the drag away: the page has drawn the last one.

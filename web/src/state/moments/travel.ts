@@ -62,3 +62,26 @@ export class Travel {
     this.halt();
   }
 }
+
+/**
+ * The addresses that the time machine wrote itself, from the one it is at. They arrive late: while an
+ * earlier one does, a later one may be written already, and neither is somebody going elsewhere.
+ */
+export class OwnAddresses {
+  private names: (string | undefined)[];
+
+  constructor(at: string | undefined) {
+    this.names = [at];
+  }
+
+  write(name: string): void {
+    this.names.push(name);
+  }
+
+  /** Whether an address that has arrived is one of them. */
+  arrive(at: string | undefined): boolean {
+    const place = this.names.lastIndexOf(at);
+    this.names = place < 0 ? [at] : this.names.slice(place);
+    return place >= 0;
+  }
+}

@@ -9,7 +9,7 @@ import { isSequence } from "./fact-log";
 import { useFacts, useNewFacts, type Facts } from "./logs";
 import { stepAfter, type Pace } from "./playing";
 import type { FactRow } from "./rows";
-import { Travel } from "./travel";
+import { OwnAddresses, Travel } from "./travel";
 
 /** What panels need to show a moment and to move to another one. */
 export interface TimeMachine {
@@ -123,21 +123,20 @@ function useNeighbours(travel: Travel, { rows, log }: Facts, playing: Pace | nul
 /** Let the address follow; answers with the way back to now. */
 function useAddress(travel: Travel, at: string | undefined, aim: FactRow | null, facts: Facts): () => void {
   const navigate = useNavigate({ from: "/threads/$threadId" });
-  const written = useRef(at);
+  const own = useRef(new OwnAddresses(at));
   const name = aim === null ? undefined : facts.log.nameOf(aim);
   useEffect(() => {
     if (name === undefined) return;
     if (name === at) return travel.rest();
     const timer = setTimeout(() => {
-      written.current = name;
+      own.current.write(name);
       void navigate({ search: (before) => ({ ...before, at: name }), replace: at !== undefined });
     }, ADDRESS_PAUSE_MS);
     return () => clearTimeout(timer);
   }, [name, at, navigate, travel]);
   useEffect(() => {
     // Somebody followed a link or went back: that counts more than where they were going before.
-    if (at !== written.current) travel.halt();
-    written.current = at;
+    if (!own.current.arrive(at)) travel.halt();
   }, [at, travel]);
   return () => {
     travel.leave();
