@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from litestar.handlers import HTTPRouteHandler
 from sqlalchemy import select, update
 
-from factwire.hub import hub_guard, request_rates
+from factwire.hub import hub_app, hub_guard, request_rates
 from factwire.hub.people import accounts, administration, hub_tokens
 from factwire.hub.people.accounts import HubCaller
 from factwire.hub.records import invitation_records, people_records
 from factwire.hub.records.hub_tables import invitations, sessions
 from factwire.serving.asgi import Problem
+from factwire.serving.guard import BodyRule
 from tests.hub.hubs import PASSWORD, RunningHub, running_hub
 
 pytestmark = pytest.mark.asyncio
@@ -479,11 +481,26 @@ async def test_no_minute_has_more_than_the_limit_and_a_wait_as_told_is_enough(
         assert beyond - first >= 60
 
 
+async def send_large_body(hub: RunningHub) -> tuple[int, str]:
+    answer = await hub.post("/v1/auth/login", {"name": "a", "password": "x" * 10_000_000})
+    return answer.status_code, answer.json()["code"]
+
+
 @pytest.mark.requirement("hub.limits")
 async def test_a_body_has_a_bound(tmp_path: Path):
     async with running_hub(tmp_path) as hub:
-        large = {"name": "a", "password": "x" * 10_000_000}
-        answer = await hub.post("/v1/auth/login", large)
-        assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+        assert await send_large_body(hub) == (413, "body_too_large")
         fits = await hub.post("/v1/auth/login", {"name": "a", "password": "x" * 9_000_000})
         assert (fits.status_code, fits.json()["code"]) == (400, "invalid_request")
+
+
+async def test_without_the_bound_a_larger_body_would_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def find_no_bound(_: HTTPRouteHandler) -> None:
+        return None
+
+    monkeypatch.setattr(hub_app, "_BODY", BodyRule(most=1 << 30))
+    monkeypatch.setattr(HTTPRouteHandler, "resolve_request_max_body_size", find_no_bound)
+    async with running_hub(tmp_path) as hub:
+        assert await send_large_body(hub) == (400, "invalid_request")

@@ -12,10 +12,11 @@ import pytest_asyncio
 from sqlalchemy import select, update
 from websockets.exceptions import InvalidStatus
 
+from factwire.hub.frames import hub_connections, hub_socket
 from factwire.hub.frames.event_log import audience_of
 from factwire.hub.frames.frame_types import AgentCancel, EdgePresence, FramePayload
 from factwire.hub.frames.hub_connections import EdgeDevice, HubConnections
-from factwire.hub.frames.hub_socket import FRAME_ERROR_CODES
+from factwire.hub.frames.hub_socket import FRAME_ERROR_CODES, FrameRate
 from factwire.hub.hub_guard import HubGuard
 from factwire.hub.limits import (
     DEVICE_LOST_SECONDS,
@@ -27,10 +28,12 @@ from factwire.hub.limits import (
 )
 from factwire.hub.people import socket_tickets
 from factwire.hub.records.device_tables import devices
+from factwire.hub.request_rates import RequestRates
+from factwire.serving import logs
 from factwire.serving.limits import ADDRESS_BYTES, CLIENT_FRAME_BYTES
 from tests.edge.streaming import until
 from tests.hub.hubs import PASSWORD, HubPerson
-from tests.hub.served_hubs import WAIT, ServedHub, dissolved, numbers_of, served_hub
+from tests.hub.served_hubs import WAIT, HubClient, ServedHub, dissolved, numbers_of, served_hub
 from tests.hub.test_hub_tokens import FORGERIES, Forger
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -274,10 +277,10 @@ async def test_no_forgery_opens_a_socket(
         assert (await client.next())["type"] == "auth.ok"
 
 
-@pytest.mark.requirement("hub.secrets")
-async def test_no_credential_of_a_socket_is_logged(
+async def find_logged(
     hub: ServedHub, person: HubPerson, caplog: pytest.LogCaptureFixture
-):
+) -> list[str]:
+    """The credentials of sockets that are in the log."""
     caplog.set_level(logging.DEBUG, "factwire")
     ticket = await get_ticket(person)
     async with hub.open(None, access_token=ticket) as client:
@@ -286,8 +289,31 @@ async def test_no_credential_of_a_socket_is_logged(
         pass
     await hub.refusal(None, access_token=ticket)
     assert "socket_opened" in caplog.text
-    assert ticket not in caplog.text
-    assert token_of(person) not in caplog.text
+    return [each for each in (ticket, token_of(person)) if each in caplog.text]
+
+
+@pytest.mark.requirement("hub.secrets")
+async def test_no_credential_of_a_socket_is_logged(
+    hub: ServedHub, person: HubPerson, caplog: pytest.LogCaptureFixture
+):
+    assert await find_logged(hub, person, caplog) == []
+
+
+async def test_a_ticket_that_is_logged_as_it_is_would_be_found(
+    hub: ServedHub,
+    person: HubPerson,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def name_by_ticket(scope: Any) -> str:
+        return scope["query_string"].decode().removeprefix("access_token=")
+
+    def redact_nothing(value: Any) -> tuple[Any, int]:
+        return value, 0
+
+    monkeypatch.setattr(hub_socket, "scope_trace_id", name_by_ticket)
+    monkeypatch.setattr(logs, "redact_value", redact_nothing)
+    assert await find_logged(hub, person, caplog) != []
 
 
 async def sign_out(hub: ServedHub, person: HubPerson, _: HubPerson) -> None:
@@ -564,17 +590,40 @@ async def test_each_bad_frame_is_answered_with_a_documented_code(hub: ServedHub,
     assert {code for _, code in BAD_FRAMES.values()} <= FRAME_ERROR_CODES.keys()
 
 
+def make_frame(size: int) -> str:
+    text = json.dumps({"type": "nonsense", "more": ""})
+    return text[:-2] + "x" * (size - len(text)) + '"}'
+
+
 @pytest.mark.requirement("hub.socket.limits")
 async def test_a_frame_has_a_bound(hub: ServedHub, person: HubPerson):
-    def frame(size: int) -> str:
-        text = json.dumps({"type": "nonsense", "more": ""})
-        return text[:-2] + "x" * (size - len(text)) + '"}'
-
     async with hub.screen(person) as screen:
-        await screen.connection.send(frame(CLIENT_FRAME_BYTES))
+        await screen.connection.send(make_frame(CLIENT_FRAME_BYTES))
         assert (await screen.next("error"))["payload"]["code"] == "frame_unknown"
-        await screen.connection.send(frame(CLIENT_FRAME_BYTES + 1))
+        await screen.connection.send(make_frame(CLIENT_FRAME_BYTES + 1))
         assert await screen.close_code() == 1009
+
+
+async def test_without_the_bound_a_larger_frame_would_be_read(
+    hub: ServedHub, person: HubPerson, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(hub.server.config, "ws_max_size", 1 << 30)
+    monkeypatch.setattr(hub_socket, "CLIENT_FRAME_BYTES", 1 << 30)
+    async with hub.screen(person) as screen:
+        await screen.connection.send(make_frame(CLIENT_FRAME_BYTES + 1))
+        assert (await screen.next("error"))["payload"]["code"] == "frame_unknown"
+
+
+async def answer_at_once(screen: HubClient) -> list[str]:
+    """What one frame more than may come at once is answered with, each in turn."""
+    answers: list[str] = []
+    for _ in range(FRAMES_AT_ONCE + 1):
+        await screen.send("auth")
+        while (await screen.next())["type"] not in ("auth.fail", "error"):
+            pass
+        frame = screen.frames[-1]
+        answers.append(frame["payload"].get("code", frame["type"]))
+    return answers
 
 
 @pytest.mark.requirement("hub.socket.limits")
@@ -582,11 +631,8 @@ async def test_frames_that_come_too_fast_are_refused_and_a_flood_ends_the_socket
     hub: ServedHub, person: HubPerson
 ):
     async with hub.screen(person) as screen:
-        for _ in range(FRAMES_AT_ONCE):
-            await screen.send("auth")
-            await screen.next("auth.fail")
-        await screen.send("auth")
-        assert (await screen.next("error"))["payload"]["code"] == "too_many_frames"
+        answers = await answer_at_once(screen)
+        assert answers == ["auth.fail"] * FRAMES_AT_ONCE + ["too_many_frames"]
         hub.clock.advance(0.11)
         await screen.send("auth")
         await screen.next("auth.fail")
@@ -595,17 +641,32 @@ async def test_frames_that_come_too_fast_are_refused_and_a_flood_ends_the_socket
         assert await screen.close_code() == 4429
 
 
+async def test_without_their_rate_all_frames_would_be_taken(
+    hub: ServedHub, person: HubPerson, monkeypatch: pytest.MonkeyPatch
+):
+    def wait_never(_: FrameRate) -> float:
+        return 0.0
+
+    monkeypatch.setattr(FrameRate, "wait_seconds", wait_never)
+    async with hub.screen(person) as screen:
+        assert await answer_at_once(screen) == ["auth.fail"] * (FRAMES_AT_ONCE + 1)
+
+
+async def open_at_once(hub: ServedHub, person: HubPerson, stack: AsyncExitStack) -> int:
+    """How many sockets of somebody open, of more than they may have."""
+    opened = [hub.open(token_of(person)) for _ in range(SOCKETS_PER_PERSON + 5)]
+    tried = await asyncio.gather(
+        *(stack.enter_async_context(each) for each in opened), return_exceptions=True
+    )
+    return sum(not isinstance(each, BaseException) for each in tried)
+
+
 @pytest.mark.requirement("hub.socket.limits")
 async def test_a_person_has_so_many_sockets_even_if_all_come_at_once(
     hub: ServedHub, person: HubPerson
 ):
     async with AsyncExitStack() as stack:
-        opened = [hub.open(token_of(person)) for _ in range(SOCKETS_PER_PERSON + 5)]
-        tried = await asyncio.gather(
-            *(stack.enter_async_context(each) for each in opened), return_exceptions=True
-        )
-        clients = [each for each in tried if not isinstance(each, BaseException)]
-        assert len(clients) == SOCKETS_PER_PERSON
+        assert await open_at_once(hub, person, stack) == SOCKETS_PER_PERSON
         assert await hub.refusal(token_of(person)) == (429, "too_many_sockets")
         device = await hub.add_device(person)
         async with hub.edge(device):
@@ -614,17 +675,42 @@ async def test_a_person_has_so_many_sockets_even_if_all_come_at_once(
         pass
 
 
-@pytest.mark.requirement("hub.socket.limits")
-async def test_one_address_opens_so_many_sockets_in_a_minute(hub: ServedHub, person: HubPerson):
-    here = {"x-forwarded-for": "192.0.2.1"}
+async def test_without_their_limit_more_sockets_would_open(
+    hub: ServedHub, person: HubPerson, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(hub_connections, "SOCKETS_PER_PERSON", 1_000)
+    async with AsyncExitStack() as stack:
+        assert await open_at_once(hub, person, stack) > SOCKETS_PER_PERSON
+
+
+async def connect_too_often(hub: ServedHub, person: HubPerson, here: dict[str, str]) -> None:
+    """Of so many sockets in a minute, whoever opens them, one address opens no more."""
     for _ in range(SOCKET_CONNECTS_PER_MINUTE // 2):
         async with hub.open(token_of(person), headers=here) as client:
             await client.next()
         assert (await hub.refusal(None, headers=here))[0] == 401
+    assert await hub.refusal(None, headers=here) == (429, "too_many_requests")
+
+
+@pytest.mark.requirement("hub.socket.limits")
+async def test_one_address_opens_so_many_sockets_in_a_minute(hub: ServedHub, person: HubPerson):
+    here = {"x-forwarded-for": "192.0.2.1"}
+    await connect_too_often(hub, person, here)
     assert await hub.refusal(token_of(person), headers=here) == (429, "too_many_requests")
     hub.clock.advance(61)
     async with hub.open(token_of(person), headers=here) as client:
         await client.next()
+
+
+async def test_an_address_that_is_not_counted_would_open_more(
+    hub: ServedHub, person: HubPerson, monkeypatch: pytest.MonkeyPatch
+):
+    def count_nothing(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(RequestRates, "spend", count_nothing)
+    with pytest.raises(AssertionError):
+        await connect_too_often(hub, person, {"x-forwarded-for": "192.0.2.2"})
 
 
 async def test_other_addresses_are_no_sockets(hub: ServedHub, admin: HubPerson):

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from time import time
+from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -16,8 +17,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
 
-from factwire.hub.frames import live_events
+from factwire.hub.frames import hub_socket, live_events
 from factwire.hub.frames.event_log import (
     EventLog,
     audience_of,
@@ -482,17 +484,14 @@ def make_value(dice: random.Random, depth: int) -> Any:
     return {dice.choice(names): make_value(dice, depth - 1) for _ in range(dice.randrange(4))}
 
 
-@pytest.mark.nightly
-@pytest.mark.fuzz
-@pytest.mark.timeout(TRIAL_SECONDS)
-@pytest.mark.requirement("hub.socket.frames")
-async def test_whatever_comes_is_a_frame_or_refused_with_a_documented_code():
+def decode_whatever_comes(number: int) -> None:
+    """What is made of inputs is a frame of the table, or a documented refusal."""
     dice = random.Random(1)
     from_edge = {
         name: row.payload for name, row in FRAMES.items() if "edge_to_hub" in row.directions
     }
     outcomes: set[str] = set()
-    for _ in range(DECODED):
+    for _ in range(number):
         for known in (REQUESTS, from_edge):
             sent = make_input(dice, [*known, "message.new", "nonsense"])
             message = {"bytes": sent} if isinstance(sent, bytes) else {"text": sent}
@@ -507,11 +506,8 @@ async def test_whatever_comes_is_a_frame_or_refused_with_a_documented_code():
     assert outcomes - {"taken"} <= FRAME_ERROR_CODES.keys()
 
 
-@pytest.mark.nightly
-@pytest.mark.fuzz
-@pytest.mark.timeout(TRIAL_SECONDS)
-@pytest.mark.requirement("hub.socket.frames")
-async def test_whatever_a_socket_sends_harms_nobody(hub: ServedHub, person: HubPerson):
+async def send_whatever_comes(hub: ServedHub, person: HubPerson, number: int) -> None:
+    """Each input is answered on its own socket, if at all, and another is told as ever."""
     dice = random.Random(2)
     device = await hub.add_device(person)
     async with AsyncExitStack() as stack:
@@ -521,9 +517,9 @@ async def test_whatever_a_socket_sends_harms_nobody(hub: ServedHub, person: HubP
             (lambda: hub.edge(device), [*FRAMES]),
         ):
             async with cast("Any", open_client)() as client:
-                for number in range(SENT):
+                for sent in range(number):
                     await client.connection.send(make_input(dice, types))
-                    if number % 10 == 9:
+                    if sent % 10 == 9:
                         await read_answers(client)
                         hub.clock.advance(1.2)
         await hub.tell(person, 1)
@@ -538,6 +534,56 @@ async def read_answers(client: HubClient) -> None:
         assert frame["payload"]["code"] in FRAME_ERROR_CODES
         if "'the last one'" in frame["payload"]["message"]:
             return
+
+
+@pytest.mark.nightly
+@pytest.mark.fuzz
+@pytest.mark.timeout(TRIAL_SECONDS)
+@pytest.mark.requirement("hub.socket.frames")
+async def test_whatever_comes_is_a_frame_or_refused_with_a_documented_code():
+    decode_whatever_comes(DECODED)
+
+
+@pytest.mark.nightly
+@pytest.mark.fuzz
+@pytest.mark.timeout(TRIAL_SECONDS)
+@pytest.mark.requirement("hub.socket.frames")
+async def test_whatever_a_socket_sends_harms_nobody(hub: ServedHub, person: HubPerson):
+    await send_whatever_comes(hub, person, SENT)
+
+
+def map_no_errors(patch: pytest.MonkeyPatch) -> None:
+    """Have what cannot be decoded fail as it does, and not as a refused frame."""
+    other = SimpleNamespace(json=msgspec.json, DecodeError=ZeroDivisionError)
+    patch.setattr(hub_socket, "msgspec", other)
+
+
+async def test_without_its_mapping_a_frame_would_fail_with_another_error(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    map_no_errors(monkeypatch)
+    with pytest.raises(msgspec.DecodeError):
+        decode_whatever_comes(100)
+
+
+async def test_without_its_type_a_payload_would_be_taken_as_it_comes(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def decode(text: bytes, **_: object) -> Any:
+        return msgspec.json.decode(text)
+
+    untyped = SimpleNamespace(json=SimpleNamespace(decode=decode), DecodeError=msgspec.DecodeError)
+    monkeypatch.setattr(hub_socket, "msgspec", untyped)
+    with pytest.raises(AssertionError):
+        decode_whatever_comes(100)
+
+
+async def test_without_the_mapping_a_socket_would_end_by_what_it_sends(
+    hub: ServedHub, person: HubPerson, monkeypatch: pytest.MonkeyPatch
+):
+    map_no_errors(monkeypatch)
+    with pytest.raises(ConnectionClosed, match="1011"):
+        await send_whatever_comes(hub, person, 30)
 
 
 @pytest.mark.requirement("hub.socket.frames")

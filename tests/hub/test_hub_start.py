@@ -17,9 +17,11 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from factwire.hub import hub_startup
 from factwire.hub.hub_startup import URL_FILE, ensure_secure
 from factwire.hub.notifications.channel_senders import MailPasswordMissing
 from factwire.hub.notifications.web_push import encode_base64url
+from factwire.hub.people import hub_tokens
 from factwire.hub.people.hub_tokens import KEY_FILE, HubTokens, load_key
 from factwire.runtime.configuration import HubSettings, MailSettings
 from factwire.serving.access_control import InsecureStart
@@ -51,6 +53,14 @@ def test_passwords_never_cross_a_network_in_the_clear(settings: dict[str, Any], 
     assert raised.value.code == "tls_required"
 
 
+def test_without_its_check_any_address_would_do(monkeypatch: pytest.MonkeyPatch):
+    def trust_all(_: str) -> bool:
+        return True
+
+    monkeypatch.setattr(hub_startup, "is_loopback", trust_all)
+    ensure_secure(HubSettings(host="0.0.0.0"))
+
+
 SPOILED: dict[str, tuple[bytes | None, str]] = {
     "empty": (b"", "key_unusable"),
     "short": (b"00" * 31, "key_unusable"),
@@ -59,22 +69,42 @@ SPOILED: dict[str, tuple[bytes | None, str]] = {
 }
 
 
-@pytest.mark.asyncio
-@pytest.mark.requirement("hub.start")
-@pytest.mark.parametrize("name", SPOILED)
-async def test_a_key_that_cannot_be_trusted_keeps_it_from_starting(tmp_path: Path, name: str):
-    async with running_hub(tmp_path):
+async def start_with_spoiled_key(folder: Path, content: bytes | None) -> None:
+    async with running_hub(folder):
         pass
-    content, code = SPOILED[name]
-    path = tmp_path / "hub" / KEY_FILE
+    path = folder / "hub" / KEY_FILE
     if content is None:
         path.chmod(0o644)
     else:
         path.write_bytes(content)
+    async with running_hub(folder):
+        pass
+
+
+@pytest.mark.asyncio
+@pytest.mark.requirement("hub.start")
+@pytest.mark.parametrize("name", SPOILED)
+async def test_a_key_that_cannot_be_trusted_keeps_it_from_starting(tmp_path: Path, name: str):
+    content, code = SPOILED[name]
     with pytest.raises(InsecureStart) as raised:
-        async with running_hub(tmp_path):
-            pass
+        await start_with_spoiled_key(tmp_path, content)
     assert raised.value.code == code
+
+
+def read_any_file(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("name", "check", "off"),
+    [("short", "_KEY_BYTES", 31), ("exposed", "read_private_file", read_any_file)],
+)
+async def test_without_its_check_it_would_start_with_such_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, check: str, off: Any
+):
+    monkeypatch.setattr(hub_tokens, check, off)
+    await start_with_spoiled_key(tmp_path, SPOILED[name][0])
 
 
 @pytest.mark.requirement("hub.start")

@@ -292,6 +292,17 @@ async def test_the_same_cuts_find_what_is_lost_or_done_twice(
         await cut_link(tmp_path, 60)
 
 
+async def test_the_same_cuts_find_a_device_that_tells_an_end_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def send_nothing(_: HubLink) -> None:
+        pass
+
+    monkeypatch.setattr(HubLink, "send_ends", send_nothing)
+    with pytest.raises(AssertionError):
+        await cut_link(tmp_path, 20)
+
+
 async def cut_link(folder: Path, cuts: int) -> None:
     """Give tasks by a link that lasts ninety seconds each time, and check what came of them."""
     async with linked_hub(folder) as hub:

@@ -2,18 +2,23 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from time import monotonic, sleep
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from factwire.edge import hub_upload
 from factwire.edge.hub_access import HubAccess, HubUnreachable, send_request
-from factwire.edge.hub_upload import HubUpload
-from factwire.hub.mirror.mirror_store import MirrorStore
+from factwire.edge.hub_upload import HubUpload, UploadSession, UploadStart
+from factwire.hub.mirror.mirror_store import EdgeMirror, MirrorStore
+from factwire.journal.chunks import ChainBatch
 from factwire.journal.sqlite.journal import SqliteJournal
+from factwire.journal.sqlite.retention import MirroredPart, MirrorIntake
 from tests.edge.edges import running_edge
 from tests.hub.killed_link import (
     KilledProcess,
@@ -132,24 +137,21 @@ async def pause_not(_: float) -> None:
     await asyncio.sleep(0)
 
 
-@pytest.mark.nightly
-@pytest.mark.requirement("link.cuts")
-@pytest.mark.timeout(TRIAL_SECONDS)
-@pytest.mark.asyncio
-async def test_an_upload_that_is_cut_every_ninety_seconds_is_the_original(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    chance, connection = Random(8), CutConnection(monkeypatch)
-    async with running_mirror(tmp_path / "hub") as hub, running_edge(tmp_path) as edge:
+async def cut_upload(folder: Path, patch: pytest.MonkeyPatch, cuts: int) -> None:
+    """Lose a request or an answer again and again, and compare the mirror with the original."""
+    chance, connection = Random(8), CutConnection(patch)
+    async with running_mirror(folder / "hub") as hub, running_edge(folder) as edge:
         journal = edge.machine.journal
         assert isinstance(journal, SqliteJournal)
         async with HubUpload(edge.machine, HubAccess(hub.target), sleep=pause_not).run():
-            for number in range(CUTS):
+            for number in range(cuts):
                 losing = asyncio.create_task(connection.lose(chance.choice(("request", "answer"))))
                 lane = f"lane-{number % 3}"
                 for part in range(chance.randint(1, 3)):
                     await journal.append([make_fact(f"{number}-{part}", lane)])
                 await losing
+            # What comes after the last cut shows an Edge that does not go back for what was lost.
+            await journal.append([make_fact("last", "lane-0")])
             await hub.wait_for(edge.machine.edge_id, (await journal.head()).seq)
         async with hub.store.use(edge.machine.edge_id) as mirror:
             original, mirrored = await journal.verify(), await mirror.journal.verify()
@@ -157,6 +159,64 @@ async def test_an_upload_that_is_cut_every_ninety_seconds_is_the_original(
             assert await read_lines(mirror.journal) == await read_lines(journal)
             status = await mirror.status()
         assert (status.former, status.refused) == ((), ())
+
+
+@pytest.mark.nightly
+@pytest.mark.requirement("link.cuts")
+@pytest.mark.timeout(TRIAL_SECONDS)
+@pytest.mark.asyncio
+async def test_an_upload_that_is_cut_every_ninety_seconds_is_the_original(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    await cut_upload(tmp_path, monkeypatch, CUTS)
+
+
+def take_sent_for_stored(patch: pytest.MonkeyPatch) -> None:
+    """Have an Edge go on after what it has sent, and a mirror take what follows a gap."""
+    post, add_part = HubUpload._post, MirrorIntake._add_part
+
+    async def post_and_go_on(self: HubUpload, http: Any, path: str, *args: Any) -> UploadSession:
+        try:
+            return await post(self, http, path, *args)
+        except HubUnreachable:
+            if not path.startswith("/chain"):
+                raise
+            session, batch = int(path.rpartition("=")[2]), args[0]
+            last = msgspec.msgpack.decode(batch, type=ChainBatch).chunks[-1]
+            return UploadSession(
+                session=session, acked_seq=last.last, acked_hash=last.hash.hex(), record=""
+            )
+
+    def add_after_gap(self: MirrorIntake, part: MirroredPart, compacted: Any) -> None:
+        chunk, place = part.chunk, self._place
+        if chunk.first > place.head + 1:
+            self._place = replace(place, head=chunk.first - 1, hash=chunk.prev)
+        add_part(self, part, compacted)
+
+    patch.setattr(HubUpload, "_post", post_and_go_on)
+    patch.setattr(MirrorIntake, "_add_part", add_after_gap)
+
+
+def forget_what_came(patch: pytest.MonkeyPatch) -> None:
+    """Have a mirror begin anew with each session, so that an Edge sends all of it again."""
+    begin_session = EdgeMirror.begin_session
+
+    async def begin_anew(self: EdgeMirror, start: UploadStart) -> UploadSession:
+        return await begin_session(self, replace(start, restart=True))
+
+    patch.setattr(EdgeMirror, "begin_session", begin_anew)
+
+
+@pytest.mark.parametrize("switch_off", [take_sent_for_stored, forget_what_came])
+@pytest.mark.asyncio
+async def test_the_same_cuts_find_an_upload_that_has_gaps_or_begins_anew(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    switch_off: Callable[[pytest.MonkeyPatch], None],
+):
+    switch_off(monkeypatch)
+    with pytest.raises(AssertionError):
+        await cut_upload(tmp_path, monkeypatch, 12)
 
 
 @pytest.mark.asyncio
