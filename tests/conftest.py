@@ -1,5 +1,6 @@
 """Hypothesis profiles (quick while writing, repeatable in CI, deep on demand), and the order."""
 
+import gc
 import os
 
 import pytest
@@ -28,3 +29,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The slow ones first, so that no worker is left alone with one of them at the end."""
     items.sort(key=lambda item: item.get_closest_marker("fault") is None)
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves, a million objects, are not searched for garbage while they run."""
+    gc.collect()
+    gc.freeze()
